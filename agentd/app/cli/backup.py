@@ -92,7 +92,9 @@ def _refuse_settings(settings: Sequence[Reaching]) -> None:
 
 
 def _lines(settings: Sequence[Reaching]) -> Iterator[str]:
-    """Each setting, whole, with nothing in it that a terminal would not show."""
+    """Yield a line for each setting, with its whole value as JSON in ASCII: a terminal would hide
+    control characters.
+    """
     for one in settings:
         yield f"{one.key} = {json.dumps(one.value)}: {one.how}"
 

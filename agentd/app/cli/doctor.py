@@ -1,4 +1,4 @@
-"""`agentd doctor`: what is wrong, here and in the daemon, and what cures it."""
+"""`agentd doctor`: check this machine and the daemon; print each problem with its cure."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ doctor = alone(UPKEEP["doctor"], _doctor)
 
 
 def _configuration(places: Places) -> list[dict[str, str]]:
-    """The checks on this machine; with a configuration that cannot be used, by its defaults."""
+    """Check this machine and return the findings as JSON objects. If the configuration cannot be
+    used, the checks use the defaults.
+    """
     try:
         config = load(places.config_file, os.environ)
         found_at = with_workspace(config, places)

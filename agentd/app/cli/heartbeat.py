@@ -1,4 +1,4 @@
-"""`agentd heartbeat`, where the command line says more than the method takes."""
+"""`agentd heartbeat`; its `pause` has an option that the method does not have: `--resume`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`agentd jobs`, where a moment may be told in words: what is understood is shown, and asked about."""
+"""`agentd jobs`; `add` takes a time in words, too, shows the date it means and asks for a yes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ app = group_of(JOBS, {"add": _add})
 
 
 def _is_spelled(words: str) -> bool:
-    """Whether the daemon reads it by itself."""
+    """Return whether the daemon can parse the text itself: it is an ISO date or time."""
     try:
         datetime.fromisoformat(words.strip())
     except ValueError:
@@ -57,7 +57,9 @@ def _is_spelled(words: str) -> bool:
 
 
 def _confirm_moment(words: str, zone: str, *, yes: bool, ask: bool) -> str:
-    """The moment that the words mean, once the user has said so. Raises InvalidRequest, DaemonUnreachable."""
+    """Return the moment that the words mean, as ISO text, after the user has confirmed it. Raises
+    InvalidRequest, DaemonUnreachable.
+    """
     clock = SystemClock(_zone(zone) or asyncio.run(_daemons_zone()))
     at = parse_moment(words, clock.now(), clock.zone)
     note(f"{visible(words)!r} is {at:%A, %Y-%m-%d %H:%M} ({clock.zone.key})")
@@ -84,8 +86,9 @@ def parse_moment(
     zone: ZoneInfo,
     find: Callable[[str], object | None] = importlib.util.find_spec,
 ) -> datetime:
-    """The moment to come that the words mean, seen from `now` in `zone`, to the second. Raises
-    InvalidRequest for words that mean none, that name no time of day, or that mean one which is past.
+    """Return the future moment that the words mean, relative to `now` in `zone`, in whole seconds.
+    Raises InvalidRequest if the words mean no moment, name no time of day or mean a past moment, or
+    if dateparser is not installed. `find` looks a package up.
     """
     local = now.astimezone(zone)
     example = f"{local + timedelta(days=1):%Y-%m-%d} 09:00"
@@ -99,7 +102,8 @@ def parse_moment(
         cure = f'write it like "tomorrow 9am" or "{example}"'
         raise InvalidRequest(f"{told} means no date with a time", cure=cure)
     at = found.astimezone(zone).replace(microsecond=0)
-    # A day without an hour is read as this very minute of that day, or as its midnight.
+    # dateparser reads a day without a time of day as that day at the current time, or at midnight.
+    # A result that changes with the current time is the former.
     is_midnight = (at.hour, at.minute) == (0, 0) and not _MIDNIGHT.search(words)
     if is_midnight or _parse_date(words, local + _MINUTE) != found:
         cure = 'name one, like "tomorrow 9am"; a span from now on is --in 2h'

@@ -26,16 +26,17 @@ _LAST_LINES = 20
 
 
 async def ask_status(sockets: Sequence[Path]) -> Any:
-    """The daemon's status, a JSON object. Raises DaemonUnreachable, Busy."""
+    """Return the daemon's status, a JSON object. Raises DaemonUnreachable, RemoteError, Busy."""
     async with connect(sockets) as connection:
         return await connection.call("_agentd/status", within=_ANSWER_SECONDS)
 
 
 async def ensure_running(places: Places, config: Path | None, tell: Callable[[str], None]) -> str:
-    """Have a daemon of this very version run; returns what had to be done, "" if nothing. `tell` hears
-    of what takes time before it is done.
+    """Make sure that a daemon of this version runs: start one, or restart one of another version.
+    Return a sentence about what was done, "" if nothing. `tell` gets a message before each step
+    that takes time.
 
-    Raises AgentdError with the last lines of its log when it does not come up.
+    Raises AgentdError; if the daemon ended at its start, with the last lines of its log.
     """
     sockets = client_sockets(os.environ)
     try:
@@ -55,8 +56,8 @@ async def ensure_running(places: Places, config: Path | None, tell: Callable[[st
 async def start(places: Places, config: Path | None) -> None:
     """Start a daemon that outlives this process, and wait until it answers.
 
-    Raises Busy if it does not answer in time, ConfigError or another AgentdError, with the end of
-    its log, if it ended before, AgentdError if that log cannot be opened.
+    Raises Busy if the daemon does not answer in time; ConfigError or another AgentdError, with the
+    last lines of its log, if the daemon ended before; AgentdError if the log cannot be opened.
     """
     log = places.state_dir / LOG_NAME
     descriptor = _open_log(log)
@@ -73,7 +74,7 @@ async def start(places: Places, config: Path | None) -> None:
         except (DaemonUnreachable, Busy, RemoteError):
             pass
         else:
-            process.returncode = 0  # it stays behind on purpose: no complaint when it is collected
+            process.returncode = 0  # the daemon outlives us on purpose: Popen must not warn
             return
         # Somebody else may have started one at the same moment; then that one will answer.
         if process.poll() not in {None, AlreadyRunning.exit_code}:
@@ -103,10 +104,10 @@ async def stop(sockets: Sequence[Path]) -> None:
 
 
 async def restart(places: Places, config: Path | None) -> None:
-    """Stop the daemon if one runs, and start one. Raises AgentdError; ConfigError before anything is
-    stopped, so that a mistake in the configuration does not cost a running daemon.
+    """Stop the daemon if one runs, and start one. Raises AgentdError. The configuration is checked
+    first: a mistake in it raises ConfigError and leaves a running daemon alone.
     """
-    from agentd.app.assembly.model import check_model  # what `up` and `stop` need not wait for
+    from agentd.app.assembly.model import check_model  # `up` and `stop` do without
     from agentd.app.config import load, with_workspace
 
     read = load(places.config_file, os.environ)
@@ -122,7 +123,9 @@ async def restart(places: Places, config: Path | None) -> None:
 
 
 async def refuse_system_service(sockets: Sequence[Path]) -> None:
-    """Raises AgentdError when the daemon that answers is the service manager's to restart."""
+    """Raise AgentdError if the daemon that answers is a system service, which only systemd may
+    restart.
+    """
     for path in filter(is_system_service, sockets):
         if await _answers((path,)):
             raise AgentdError(
@@ -132,7 +135,9 @@ async def refuse_system_service(sockets: Sequence[Path]) -> None:
 
 
 def _open_log(log: Path) -> int:
-    """A descriptor to append to the log with. Nobody is waited for who would read a pipe in its place."""
+    """Return a descriptor for appending to the log. Does not block if the path is a named pipe
+    without a reader. Raises AgentdError.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         ensure_private_dir(log.parent)
@@ -144,7 +149,7 @@ def _open_log(log: Path) -> int:
 
 
 def _spawn(log: int, config: Path | None) -> subprocess.Popen[bytes]:
-    # -P: what lies in the folder that one happens to be in, a clone of agentd perhaps, is no module.
+    # -P keeps the current folder, perhaps a clone of agentd, off the module search path.
     argv = [sys.executable, "-P", "-m", "agentd", "run"]
     if config is not None:
         argv += ["--config", str(config.expanduser().absolute())]
@@ -172,7 +177,7 @@ async def _answers(sockets: Sequence[Path]) -> bool:
 
 
 def _is_alive(pid: int) -> bool:
-    """Whether the process runs; one that has ended but was not yet collected does not."""
+    """Return whether the process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""`agentd logs`: what the daemon did, from its file or from the journal."""
+"""`agentd logs`: print the daemon's log, from its file or from systemd's journal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from agentd.interfaces.commands.units import Unit
 if TYPE_CHECKING:
     from agentd.interfaces.commands.plain import Times
 
-_MOST_AT_ONCE = 1000  # what the daemon gives in one answer
+_MOST_AT_ONCE = 1000  # records in one answer of the daemon
 _HEAD = ("at", "level", "event")
 
 
@@ -61,24 +61,27 @@ logs = alone(LOGS["logs"], _logs)
 
 
 class Tail:
-    """Prints the records among the daemon's notifications."""
+    """A watcher of the daemon that prints the log records it sends."""
 
     def __init__(self, show: Callable[[Iterable[Mapping[str, Any]]], None]) -> None:
         self._show = show
 
     def notified(self, method: str, params: Mapping[str, Any]) -> None:
-        """Print records."""
+        """Print the records of a `_agentd/log`; ignore other notifications."""
         if method == "_agentd/log":
             self._show(params.get("records") or [])
 
     async def requested(self, method: str, params: Mapping[str, Any]) -> None:
-        """Know no question."""
+        """Return None: every method is unknown."""
 
 
 async def _of_daemon(
     wanted: WantedLines, number: int, *, follow: bool, as_json: bool
 ) -> Unit | None:
-    """Print what the daemon's file has; the unit whose journal has it instead, if that is so."""
+    """Print the newest `number` records of the daemon's log file, oldest first, and with `follow`
+    those to come; return None. If the daemon logs to the journal, print nothing and return its
+    unit.
+    """
     async with connect(sockets(), Deaf()) as connection:
         times = await owners_times(connection)
         show = _printer(times, as_json=as_json)
@@ -104,7 +107,9 @@ async def _of_daemon(
 
 
 def _of_file(wanted: WantedLines, number: int, *, as_json: bool) -> None:
-    """What a daemon that does not run any more left behind."""
+    """Print the newest `number` records of the log file, for when no daemon runs. Raises
+    DaemonUnreachable if there is no file.
+    """
     places = daemon_places(os.environ)
     config = load(places.config_file, os.environ)
     file = file_of(config.log, places.state_dir)
@@ -142,7 +147,7 @@ def _of_journal(
 
 
 def _lines(argv: list[str]) -> Iterator[dict[str, Any]]:
-    """The records that a command prints; it ends when nobody wants more."""
+    """Run a command and yield the records that it prints. Closing the iterator ends the command."""
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:

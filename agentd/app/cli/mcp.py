@@ -1,5 +1,6 @@
-"""`agentd mcp`: the memory for other agents, on standard streams; below it the logins to servers of tools, with
-the port of this machine at which the browser arrives, for as long as one login takes.
+"""`agentd mcp`: serve the memory to other agents over the Model Context Protocol on standard
+streams. Its subcommands log in to MCP servers; during a login a local port receives the browser's
+redirect.
 """
 
 from __future__ import annotations
@@ -67,9 +68,9 @@ def mcp(context: typer.Context) -> None:
         asyncio.run(serve(sockets()))
 
 
-_WAIT = 300.0  # seconds for the user
-_SLOW = 5.0  # seconds for one request
-_CALL = 180.0
+_WAIT = 300.0  # seconds that the user has to log in
+_SLOW = 5.0  # seconds that the browser has for one request
+_CALL = 180.0  # seconds for one answer of the daemon
 _LONGEST = 16 * 1024  # bytes of a request
 _PAGES = {
     200: "agentd has got the answer. You can close this page; the terminal says what came of it.",
@@ -80,7 +81,9 @@ _PAGES = {
 async def log_in(
     sockets: Sequence[Path], server: str, port: int, tell: Callable[[str, str], None]
 ) -> dict[str, Any]:
-    """What came of a login to that server: `tell` is given the address to open, and its host. Raises AgentdError."""
+    """Log in to an MCP server and return the daemon's result. `tell` gets the URL to open in a
+    browser, and its host. `port` receives the redirect; 0 is any free port. Raises AgentdError.
+    """
     async with connect(sockets) as daemon, _landing(port) as landing:
         begun = await daemon.call(
             "_agentd/mcp/login", {"server": server, "port": landing.port}, within=_CALL
@@ -99,7 +102,9 @@ async def log_in(
 
 
 class _Landing:
-    """Where the browser arrives. What does not bring `state` back is turned away."""
+    """The HTTP endpoint of the OAuth redirect. `arrived` gets the query of the first request whose
+    `state` is that of the login; any other request is answered with 400.
+    """
 
     def __init__(self) -> None:
         self.port = 0
@@ -130,7 +135,7 @@ class _Landing:
         target = rest.partition(b" ")[0].decode("ascii", "replace")
         try:
             parts = urlsplit(target)
-        except ValueError:  # brackets that hold no address
+        except ValueError:  # brackets without an IPv6 address
             return False
         if method != b"GET" or parts.path != "/callback" or not self.state:
             return False

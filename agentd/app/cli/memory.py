@@ -1,4 +1,6 @@
-"""`agentd memory`, where it takes more than one question: pages, pipes, a yes, what is drawn meanwhile."""
+"""`agentd memory`: the commands that need more than one call of the daemon: they page, read
+standard input, ask for a yes or show progress.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,9 @@ add_all(app, PROPOSALS, {"proposals": _list_proposals})
 
 
 def _whole(path: str, first: int | None, lines: int | None) -> dict[str, Any]:
-    """All that was asked for, of a long file page by page."""
+    """Read up to `lines` lines of a file from line `first` on, page by page, and return them as one
+    answer of `memory/read`.
+    """
     options: dict[str, Any] = {"path": path, "from": first, "lines": lines}
     whole: dict[str, Any] = ask("memory/read", **options)
     while (go_on := whole.get("next")) is not None:
@@ -128,7 +132,9 @@ def _written_text(result: dict[str, Any]) -> str:
 
 
 def _wordings(query: str, also: Sequence[str]) -> list[str]:
-    """Every way in which it is asked; bytes that are no text are no words. Raises InvalidRequest."""
+    """Return the query, read from standard input for `-`, and its other wordings. Bytes that are
+    not UTF-8 are replaced. Raises InvalidRequest for too many wordings.
+    """
     if len(also) > _MOST_ALSO:
         raise InvalidRequest(
             f"--also: stands {len(also)} times",
@@ -139,7 +145,7 @@ def _wordings(query: str, also: Sequence[str]) -> list[str]:
 
 
 def _each_of(name: str, given: list[str], known: tuple[str, ...]) -> list[str]:
-    """What was given, without spaces. Raises InvalidRequest for what is not known."""
+    """Return the given words, stripped. Raises InvalidRequest for a word that is not `known`."""
     words = [word.strip() for word in given]
     for word in words:
         if word not in known:

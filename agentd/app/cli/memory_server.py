@@ -1,5 +1,5 @@
-"""The memory as a server of the Model Context Protocol, on standard input and output: for other agents of
-the owner's. What they may do is read, and offer a sentence that he is asked about.
+"""The memory as a server of the Model Context Protocol on standard input and output, for the
+owner's other agents. They may read, and propose a fact that is kept if the owner says yes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
 class MemoryServer:
-    """Answers by what the daemon answers. A daemon that ends is dialled anew by the next call."""
+    """The tools of the MCP server. Each call opens a connection of its own to the daemon, so the
+    server survives a restart of the daemon.
+    """
 
     def __init__(self, sockets: Sequence[Path]) -> None:
         self._sockets = tuple(sockets)
@@ -82,7 +84,7 @@ class MemoryServer:
         return {"kept": kept["text"]}
 
     def served(self) -> MCPServer:
-        """The server."""
+        """Return the MCP server with these methods as its tools."""
         server = MCPServer("agentd", version=__version__, instructions=_ABOUT)
         server.add_tool(self.search, "memory_search", annotations=_READS)
         server.add_tool(self.read, "memory_read", annotations=_READS)
@@ -100,9 +102,9 @@ class MemoryServer:
 
 
 async def serve(sockets: Sequence[Path]) -> None:
-    """Serve until standard input ends. Raises DaemonUnreachable when there is no daemon at the start."""
+    """Serve until standard input ends. Raises DaemonUnreachable if no daemon runs at the start."""
     async with connect(sockets):
         pass
-    with suppress(BrokenPipeError):  # who asked has left without waiting for the answer
+    with suppress(BrokenPipeError):  # the client left without waiting for the answer
         async with alone():
             await MemoryServer(sockets).served().run_stdio_async()

@@ -1,4 +1,4 @@
-"""`agentd import`: moving in from another agent."""
+"""`agentd import`: import the workspace and transcripts of another agent."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ def _move(agent: str, folder: Path, *, dry_run: bool, trust: bool, as_json: bool
 
 
 def _ask(path: str, text: str, warnings: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the user wants the file with these lines, all of which are shown."""
+    """Show the suspicious lines of a file, or the whole file if it has none, and return whether the
+    user wants to import the file.
+    """
     lines = text.split("\n")
     if not warnings:
         is_page = path.casefold() == FACTS_PATH
@@ -103,7 +105,9 @@ def _as_text(done: Mapping[str, Any]) -> str:
 
 
 def _suspicions(files: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What is suspicious in which file, and what to do about files that were left out for it."""
+    """Yield a table of the suspicious passages in files, and advice about the files that were left
+    out.
+    """
     rows = [
         {**found, "path": f"{step['path']}:{found['line']}:{found['column']}"}
         for step in files

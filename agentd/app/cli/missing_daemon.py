@@ -1,4 +1,4 @@
-"""Whether the daemon is missing, and telling its owner so without it."""
+"""Checks from outside the daemon whether it is missing, and alerts the owner if so."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _MUTE = (
 
 
 def missing(places: Places) -> WatchLook:
-    """What was found, once the owner has been told if he must be. Raises ConfigError."""
+    """Check once, alert the owner if the daemon is missing, and return the result. Raises
+    ConfigError, or AgentdError if the record of sent alerts cannot be written.
+    """
     return asyncio.run(_look(load(places.config_file, os.environ), places))
 
 
@@ -35,7 +37,9 @@ async def _look(config: Config, places: Places) -> WatchLook:
 
 
 def _failure(environ: Mapping[str, str]) -> str:
-    """How the service has ended, where systemd says so to what it runs on that occasion."""
+    """Return how the daemon's service ended, from the variables that systemd sets for a unit
+    started by OnFailure=; "" if they are not set.
+    """
     unit = environ.get("MONITOR_UNIT", "")
     if not unit:
         return ""

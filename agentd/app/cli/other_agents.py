@@ -1,13 +1,13 @@
-"""What another agent has kept, and bringing it in: a step for each file, told whether taken or not, and the
-settings that mean the same as ones of agentd.
+"""Importing the notes and conversations of another agent, with a step for each that says what was
+done, and listing its settings that agentd has a key for.
 
-A file that prompts would carry is looked through first: what is written like orders to the model comes
-in only after the user has seen it and said yes.
+A note that prompts would carry is checked first: text that reads like orders to the model is
+imported only after the user has seen it and said yes.
 
-Since its version 2026.8.1 an OpenClaw agent keeps conversations in `agents/NAME/agent/openclaw-agent.sqlite`,
-which is read and never written: in `transcript_events` a row for each line of the former JSONL, as text in
-`event_json`, or from schema 23 on perhaps compressed in `event_zstd`
-(docs.openclaw.ai/reference/session-management-compaction/store).
+OpenClaw keeps conversations, since its version 2026.8.1, in `openclaw-agent.sqlite` in the folder
+`agents/NAME/agent`. The database is opened read-only. Its table `transcript_events` has a row for
+each line of the former JSONL: as text in `event_json`, or, from schema 23 on, perhaps compressed in
+`event_zstd` (docs.openclaw.ai/reference/session-management-compaction/store).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from agentd.core.workspace import FACTS_PATH
 from agentd.interfaces.client.connection import MAX_FRAME_BYTES, DaemonConnection, connect
 from agentd.interfaces.client.remote_error import RemoteError
 
-# Their key, ours. Only what means the same is here; docs/migrating.md tells the rest.
+# Pairs of OpenClaw's key and agentd's, where both mean the same; for others see docs/migrating.md.
 OPENCLAW_KEYS = (
     ("agents.defaults.model.primary", "provider.model"),
     ("agents.defaults.contextTokens", "provider.context_window"),
@@ -91,7 +91,8 @@ RUSTYCLAW_KEYS = (
     *((key, key) for key in _SAME),
 )
 _KINDS = frozenset({"anthropic", "openai"})
-# What is not closed goes on to the end: else each beginning would be read to there in vain.
+# An unclosed string or comment matches up to the end of the text. If it did not match, each of its
+# possible beginnings would be scanned to the end: quadratic time.
 _STRING = r'"(?:[^"\\]|\\.)*+(?:"|\Z)'
 _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
@@ -99,14 +100,14 @@ _NAME = re.compile(rf"({_STRING})|(?<![\w$])([A-Za-z_$][\w$]*+)(?=\s*+:)", re.DO
 
 
 def openclaw_settings(text: str) -> list[dict[str, Any]]:
-    """What an openclaw.json says that agentd has a key for: `{theirs, value, ours}`. Raises ValueError
-    for a file that cannot be read.
+    """Return the settings in an openclaw.json that agentd has a key for, each as `{theirs, ours,
+    value}`. Raises ValueError if the text cannot be parsed.
     """
     return _beside(_loads_relaxed(text), OPENCLAW_KEYS)
 
 
 def rustyclaw_settings(text: str) -> list[dict[str, Any]]:
-    """The same of a RustyClaw config.toml."""
+    """Return the same for the text of a RustyClaw config.toml."""
     return _beside(tomllib.loads(text), RUSTYCLAW_KEYS)
 
 
@@ -124,8 +125,8 @@ def _fits(ours: str, value: object) -> bool:
 
 
 def _as_ours(ours: str, value: Any) -> Any:
-    """Their models are written with the service before them, as in `anthropic/NAME`, their minutes as
-    numbers.
+    """Return the value as agentd writes it: a model without its service (`anthropic/NAME`), a
+    number of minutes as a duration.
     """
     if ours == "provider.model" and isinstance(value, str):
         return value.split("/", 1)[-1]
@@ -141,7 +142,9 @@ def _at(settings: Any, path: str) -> Any:
 
 
 def _loads_relaxed(text: str) -> Any:
-    """JSON that may have comments, bare names and commas at the end, as OpenClaw reads it."""
+    """Parse JSON that may have comments, unquoted keys and trailing commas, as OpenClaw does. Raises
+    ValueError.
+    """
     try:
         return json.loads(text)
     except ValueError:
@@ -151,9 +154,9 @@ def _loads_relaxed(text: str) -> Any:
 
 
 Step = dict[str, Any]
-Permit = Callable[[str, str, Sequence[Step]], bool]  # a file's path, its text, what is suspicious
+Permit = Callable[[str, str, Sequence[Step]], bool]  # (path, text, suspicious passages)
 
-_MOST_BYTES = MAX_FRAME_BYTES // 4  # a letter may take several bytes on the wire
+_MOST_BYTES = MAX_FRAME_BYTES // 4  # a character may take several bytes on the wire
 _TRANSCRIPTS = {
     "openclaw": ("agents/*/sessions/*.jsonl", "sessions/*.jsonl"),
     "rustyclaw": ("sessions/*.jsonl", "workspace/sessions/*.jsonl"),
@@ -163,17 +166,17 @@ _SETTINGS = {
     "rustyclaw": ("config.toml", rustyclaw_settings),
 }
 _FIRST_MEETING = "BOOTSTRAP.md"
-# They say what the agent is and does, so whoever wrote them commands it from then on.
+# Notes that say what the agent is and does: whoever wrote one of them commands the agent.
 _INSTRUCTIONS = frozenset({"agents.md", "heartbeat.md", "identity.md", "soul.md", "tools.md"})
 NOT_ASKED = "it tells the agent what to do, and nobody was asked"
 FACTS_NOT_ASKED = "its lines would be facts about you, and nobody was asked"
 
-_WAIT = 5.0  # seconds for OpenClaw, if it runs and writes
+_WAIT = 5.0  # seconds for a lock that OpenClaw holds while it writes
 
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """Where another agent lives."""
+    """The folder of another agent, and the workspace in it."""
 
     agent: str
     root: Path
@@ -181,7 +184,9 @@ class House:
 
     @classmethod
     def of(cls, agent: str, root: Path) -> Self:
-        """The agent's folder, or its workspace alone. Raises InvalidRequest for any other folder."""
+        """Return the house at `root`, which is the agent's folder or only its workspace. Raises
+        InvalidRequest if nothing of the agent is there.
+        """
         workspace = root / "workspace" if (root / "workspace").is_dir() else root
         house = cls(agent, root, workspace)
         kept = house.notes() or house.transcripts() or house.databases()
@@ -192,31 +197,35 @@ class House:
         return house
 
     def notes(self) -> list[Path]:
-        """Its markdown: at the top of the workspace and below `memory/`, links left out. The script of
-        a first meeting is for those who have not met.
+        """Return the Markdown files at the top of the workspace and below `memory/`, without links
+        and without BOOTSTRAP.md: agent and user have already met.
         """
         found = (*self.workspace.glob("*.md"), *self.workspace.glob("memory/**/*.md"))
         plain = [path for path in found if self._holds(path) and path.name != _FIRST_MEETING]
         return sorted(plain)
 
     def transcripts(self) -> list[Path]:
-        """Its conversations."""
+        """Return the transcripts that are JSONL files."""
         patterns = _TRANSCRIPTS[self.agent]
         found = {path for pattern in patterns for path in self.root.glob(pattern)}
         return sorted(path for path in found if self._holds(path))
 
     def databases(self) -> list[Path]:
-        """Where newer versions of OpenClaw keep their conversations."""
+        """Return the databases in which newer versions of OpenClaw keep conversations."""
         found = self.root.glob("agents/**/openclaw-agent.sqlite")
         return sorted(path for path in found if self._holds(path))
 
     def _holds(self, path: Path) -> bool:
-        """Whether it is a file of the agent's own: a folder of it may be a link to anywhere."""
+        """Return whether the path is a regular file, no link, inside the agent's folder: a folder on
+        the path may be a link that leads out.
+        """
         is_plain = path.is_file() and not path.is_symlink()
         return is_plain and path.resolve().is_relative_to(self.root.resolve())
 
     def settings(self) -> list[dict[str, Any]]:
-        """Its settings that agentd has a key for. Raises InvalidRequest."""
+        """Return the agent's settings that agentd has a key for, each as `{theirs, ours, value}`.
+        Raises InvalidRequest if the file cannot be parsed.
+        """
         name, read = _SETTINGS[self.agent]
         file = self.root / name
         if not self._holds(file):
@@ -233,11 +242,14 @@ class House:
 async def move(
     house: House, sockets: Sequence[Path], within: float, permit: Permit | None, *, dry_run: bool
 ) -> dict[str, list[Step]]:
-    """Bring in what is not there yet; each step says `imported`, `kept` or `refused` and why.
+    """Import the notes and conversations that agentd does not have yet. Return a step for each, in
+    `files` and `sessions`, whose `action` is `imported`, `kept` or `refused`, with a `reason`; and
+    in `config` the settings.
 
-    A file of the user's is kept; one that is as it was shipped counts as absent. `permit` is asked
-    for each file that instructs the agent or has something suspicious in it, and None never gives it;
-    what is suspicious stands in the step's `warnings`. Raises RemoteError.
+    A note that exists in agentd's workspace is kept, unless it is still the shipped template.
+    `permit` decides about a note that instructs the agent, lists facts or has suspicious passages;
+    with None such notes are refused. A step's `warnings` are the suspicious passages. Raises
+    DaemonUnreachable, InvalidRequest, RemoteError.
     """
     config = house.settings()
     async with connect(sockets) as connection:
@@ -282,7 +294,9 @@ async def _note(
 async def _write_note(
     connection: DaemonConnection, path: str, text: str, *, dry_run: bool
 ) -> Sequence[Step]:
-    """Write the file, or only try to; returns what is suspicious in it. Raises RemoteError."""
+    """Write a note, or only check it with `dry_run`; return its suspicious passages. Raises
+    RemoteError.
+    """
     params = {"content": text, "target": path, "append": False, "dry_run": dry_run}
     done = await connection.call("_agentd/memory/write", params)
     warnings: Sequence[Step] = done["warnings"]
@@ -296,7 +310,7 @@ def _as_text(found: Sequence[Step]) -> str:
 
 
 def _read(path: Path) -> str:
-    """The file's text, every byte of it. Raises InvalidRequest."""
+    """Return the file's text with its line ends as they are. Raises InvalidRequest."""
     try:
         return read_regular(path, _MOST_BYTES).decode()
     except UnicodeDecodeError as error:
@@ -304,7 +318,7 @@ def _read(path: Path) -> str:
 
 
 async def _text(connection: DaemonConnection, path: str) -> str | None:
-    """The file of that name in our workspace; None if there is none. Raises RemoteError."""
+    """Return the note's text in agentd's workspace; None if there is none. Raises RemoteError."""
     try:
         page = await connection.call("_agentd/memory/read", {"path": path})
     except RemoteError as error:
@@ -320,13 +334,13 @@ def _template(path: str) -> str | None:
 
 
 class Bringing:
-    """Brings conversations in, each whole or not at all, and none twice."""
+    """Imports conversations, each completely or not at all. One whose session exists is skipped."""
 
     def __init__(
         self, connection: DaemonConnection, taken: frozenset[str], within: float, *, is_dry: bool
     ) -> None:
-        """`taken` are the sessions that have messages; a call waits `within` seconds; with `is_dry`
-        nothing is sent.
+        """`taken` are the keys of sessions that have messages. `within` is the time limit of a
+        call, in seconds. With `is_dry` nothing is sent.
         """
         self._connection = connection
         self._taken = set(taken)
@@ -334,7 +348,7 @@ class Bringing:
         self._is_dry = is_dry
 
     async def file(self, path: Path, key: str) -> Step:
-        """A file of lines, as the session `key`."""
+        """Import a JSONL file as the session `key`; return the step."""
         if key in self._taken:
             return _kept_step(key)
         try:
@@ -344,7 +358,9 @@ class Bringing:
         return await self._bring(transcript)
 
     async def database(self, path: Path, name: str) -> AsyncIterator[Step]:
-        """The conversations of OpenClaw's database, which is called `name` where it cannot be read."""
+        """Import the conversations of an OpenClaw database and yield a step for each. If the database
+        cannot be read, the step names it `name`.
+        """
         try:
             for transcript in read_database(path):
                 yield await self._bring(transcript)
@@ -380,14 +396,14 @@ def _session(key: str, rows: int, action: str, reason: str) -> Step:
 
 
 def read_database(path: Path) -> Iterator[BroughtTranscript]:
-    """The conversations of a database, each as `chat:` and its id; none where it holds none. Raises
-    InvalidRequest for one that cannot be read.
+    """Yield the conversations of an OpenClaw database, each as the session `chat:ID`. Raises
+    InvalidRequest if the database cannot be read or a conversation is too large.
     """
     try:
         address = f"file:{quote(str(path.resolve()))}?mode=ro"
         with closing(sqlite3.connect(address, uri=True, timeout=_WAIT)) as conn:
             if not _columns(conn):
-                return  # of a version that kept conversations as files
+                return  # no such table: this version kept conversations in files
             query = "SELECT DISTINCT session_id FROM transcript_events ORDER BY session_id"
             for (session,) in conn.execute(query).fetchall():
                 yield _transcript(conn, path, str(session))

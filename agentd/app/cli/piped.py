@@ -1,4 +1,6 @@
-"""Messages from programs: lines of standard input, sent one at a time, nobody there to be asked."""
+"""Messages from programs: `agentd send`, and a chat that reads one message a line from a pipe. No
+user is present, so nothing is permitted that needs a yes.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,13 @@ from agentd.interfaces.client.conversation import Conversation, join_session
 from agentd.interfaces.client.reply import ENDINGS, Reply, marks, words
 
 _BLOCK = 65536
-_AHEAD = 16  # blocks read before anybody wants them
+_AHEAD = 16  # blocks read before the consumer takes one
 
 
 async def lines_of(descriptor: int) -> AsyncIterator[bytes]:
-    """The lines of a pipe, file or terminal, without their ends. A thread waits for them, since an
-    event loop cannot wait for a regular file; it reads the descriptor itself, because a buffered
-    file would hold a lock that the end of the process needs.
+    """Yield the lines of a pipe, file or terminal, without line ends. A thread reads them, since an
+    event loop cannot wait for a regular file. It calls `os.read`, because a blocked read of
+    `sys.stdin` holds a lock that the interpreter needs at exit.
     """
     loop = asyncio.get_running_loop()
     blocks: asyncio.Queue[bytes] = asyncio.Queue()
@@ -37,7 +39,7 @@ async def lines_of(descriptor: int) -> AsyncIterator[bytes]:
             try:
                 loop.call_soon_threadsafe(blocks.put_nowait, block)
             except RuntimeError:
-                return  # the event loop has ended: nobody wants the rest
+                return  # the event loop has ended, and with it the consumer
 
     threading.Thread(target=pump, daemon=True, name="agentd-stdin").start()
     rest = b""
@@ -54,14 +56,16 @@ _NO_ANSWER = {"outcome": {"outcome": "cancelled"}}
 
 
 class Bystander:
-    """Gathers the reply, tells on stderr what is not part of it, and allows nothing."""
+    """A companion of a conversation without a user: collects the reply, prints alerts and delays on
+    stderr, and permits nothing.
+    """
 
     def __init__(self, session: str) -> None:
         self.session = session
         self.reply = Reply()
 
     def notified(self, method: str, params: Mapping[str, Any]) -> None:
-        """Take the words of the reply, and pass on alerts."""
+        """Add the session's updates to the reply; print alerts and delays on stderr."""
         if method == "_agentd/alert":
             note(f"alert: {params.get('text', '')}")
         elif method == "session/update" and params.get("sessionId") == self.session:
@@ -70,20 +74,20 @@ class Bystander:
                 note(words(params.get("update") or {}))
 
     async def requested(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Leave every question unanswered."""
+        """Answer a request for permission with `cancelled`; other methods are unknown."""
         return _NO_ANSWER if method == "session/request_permission" else None
 
     def lost(self) -> None:
-        """Say why it takes longer."""
+        """Print on stderr that the daemon is gone and waited for."""
         note("the daemon has gone; waiting for it to come back")
 
     def regained(self) -> None:
-        """Say that it goes on."""
+        """Drop the reply so far, which is sent again, and print on stderr that the daemon is back."""
         self.reply.clear()
         note("the daemon is back")
 
     def made_smaller(self, name: str, size: int, made: int) -> None:
-        """Say that the model sees less of an image than there is."""
+        """Print on stderr that an image is sent scaled down."""
         note(smaller(name, size, made))
 
 
@@ -95,11 +99,11 @@ async def send(
     images: Sequence[Attachment] = (),
     wait: int = 0,
 ) -> dict[str, Any]:
-    """The finished turn of one message, in the shape of `agentd send --json`. It waits `wait` seconds at
-    most for a service that is away.
+    """Send one message and return the finished turn in the shape of `agentd send --json`. The
+    daemon waits at most `wait` seconds for a model service that is away.
 
-    Raises RemoteError for a failed turn, DaemonUnreachable, InvalidRequest for an image that is not
-    taken.
+    Raises RemoteError for a failed turn, DaemonUnreachable, InvalidRequest for an image that cannot
+    be sent.
     """
     bystander = Bystander(session)
     async with join_session(sockets, session, bystander, deny=True) as conversation:
@@ -109,10 +113,11 @@ async def send(
 async def answer_lines(
     sockets: Sequence[Path], session: str, descriptor: int, wait: int = 0
 ) -> int:
-    """Answer one message a line on stdout; each waits `wait` seconds at most for a service that is away.
-    0 when every turn went well, else 1.
+    """Send each line read from `descriptor` as a message, and print the replies on stdout. Return
+    the exit status: 0 if every turn went well, else 1. The daemon waits at most `wait` seconds a
+    message for a model service that is away.
 
-    Raises DaemonUnreachable when the daemon goes away for good.
+    Raises DaemonUnreachable if the daemon is gone and does not come back.
     """
     status = 0
     bystander = Bystander(session)
@@ -134,7 +139,7 @@ async def answer_lines(
 
 
 def tell_ending(turn: Mapping[str, Any]) -> None:
-    """Say on stderr how the turn ended, if not because the model was done."""
+    """Print on stderr why the turn ended, unless the model was done."""
     if ending := ENDINGS.get(turn["stop_reason"]):
         note(ending)
 

@@ -1,4 +1,4 @@
-"""How far indexing is, on one line of the terminal that is drawn again and again."""
+"""The progress of indexing, on one line of the terminal that is redrawn."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from agentd.app.cli.ask import ask
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError
 
-_EVERY = 0.5  # seconds between looks
-_CELLS = 24
+_EVERY = 0.5  # seconds between calls of the daemon
+_CELLS = 24  # width of the bar
 _CLEAR = "\r\x1b[K"
 
 
 class Meter:
-    """Rate and time left, from what the daemon says is pending."""
+    """Makes the progress line, with rate and time left, from the daemon's counts of pending work."""
 
     def __init__(self) -> None:
         self._phase = ""
@@ -26,12 +26,14 @@ class Meter:
         self._begun = 0.0
 
     def line(self, status: Mapping[str, Any], now: float) -> str:
-        """What to show of a `memory status` at `now`, in seconds; "" when nothing is pending."""
+        """Return the line for an answer of `memory status` received at `now`, in seconds of a
+        monotonic clock; "" if nothing is pending.
+        """
         left, vectors = int(status["pending"]), int(status.get("vectors_missing", 0))
         if not left:
             return ""
         phase = "vectors" if left == vectors else "notes and chats"
-        if left > vectors:  # those are being made beside the rest
+        if left > vectors:  # vectors are made at the same time: count only the rest
             left -= vectors
         if phase != self._phase or left > self._most:
             self._phase, self._most, self._begun = phase, left, now
@@ -46,7 +48,7 @@ class Meter:
 
 @contextmanager
 def show_progress() -> Iterator[None]:
-    """Draw the line on stderr while the block waits, if that is a terminal."""
+    """Draw the progress line while the body runs, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -66,7 +68,7 @@ def _draw(ended: threading.Event) -> None:
     while not ended.wait(_EVERY):
         try:
             line = meter.line(ask("memory/status"), clock.monotonic())
-        except AgentdError:  # who waits for the index is told what is wrong
+        except AgentdError:  # the command in the body reports the same error
             return
         if not ended.is_set():
             print(f"{_CLEAR}{line}", end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""How commands print results and failures, for people and for programs."""
+"""Printing the results and failures of commands, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ ConfigFile = Annotated[
 
 @contextmanager
 def reporting(*, as_json: bool = False) -> Iterator[None]:
-    """Turn an error of agentd into words (or JSON) and the exit code that stands for it.
-
-    Raises typer.Exit with that code.
+    """Print an AgentdError of the body, as text or JSON, and raise typer.Exit with the error's exit
+    code.
     """
     try:
         yield
@@ -39,7 +38,7 @@ def reporting(*, as_json: bool = False) -> Iterator[None]:
 
 
 def fail(error: AgentdError, *, as_json: bool = False) -> None:
-    """Tell a failure: JSON goes to stdout, words to stderr."""
+    """Print a failure: JSON on stdout, text on stderr."""
     if as_json:
         told = {"code": error.reason, "message": error.message, "cure": error.cure}
         say(as_line({"error": told}))
@@ -50,29 +49,30 @@ def fail(error: AgentdError, *, as_json: bool = False) -> None:
 
 
 def note(text: str) -> None:
-    """A line beside the results, on stderr."""
+    """Print text that is no result on stderr, on a terminal without control characters."""
     print(_harmless(text, sys.stderr), file=sys.stderr, flush=True)
 
 
 def say(text: str) -> None:
-    """A line of the results, on stdout. Commands print nothing there but with this: what others wrote,
-    titles and notes too, does not steer a terminal, and a pipe gets it as it is.
+    """Print a result on stdout. Commands print there only by this function: on a terminal it
+    removes control characters, which text by others (titles, notes) may contain; a pipe gets the
+    text unchanged.
     """
     print(_harmless(text, sys.stdout), flush=True)
 
 
 def show(result: Any, render: Callable[[Any], str], *, as_json: bool) -> None:
-    """Print a result: as JSON, or as `render` words it."""
+    """Print a result, as JSON or as the text that `render` makes of it; "" is not printed."""
     text = as_line(result) if as_json else render(result)
     if text:
         say(text)
 
 
 def as_line(value: Any) -> str:
-    """The value as one line of JSON, in plain letters where the output has no others."""
+    """Return the value as one line of JSON, in ASCII if the encoding of stdout is not Unicode."""
     is_unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
     line = json.dumps(value, ensure_ascii=not is_unicode)
-    return revealed(line) if sys.stdout.isatty() else line  # JSON spells them the same way
+    return revealed(line) if sys.stdout.isatty() else line  # whose escapes are those of JSON
 
 
 def _harmless(text: str, stream: TextIO) -> str:

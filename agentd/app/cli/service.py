@@ -1,4 +1,4 @@
-"""`agentd service`: run it under systemd, by unit files for this very agentd: written, enabled, taken away again."""
+"""`agentd service`: install and remove systemd units that run this installation of agentd."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _runs() -> bool:
     except DaemonUnreachable:
         return False
     except AgentdError:
-        return True  # it answers, though not well
+        return True  # it runs, but answered with an error or too late
     return True
 
 
@@ -98,7 +98,9 @@ def _as_text(what: str, result: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServiceUnit:
-    """One way of being a service: its unit files and the commands that turn it on and off."""
+    """Unit files by path, and the commands that enable and start the service (`begin`), disable and
+    stop it (`end`), and make systemd read the files again (`reload`).
+    """
 
     files: Mapping[Path, str]
     begin: tuple[tuple[str, ...], ...]
@@ -107,8 +109,9 @@ class ServiceUnit:
 
 
 def users_service(environ: Mapping[str, str], executable: Path) -> ServiceUnit:
-    """A service of the user's own manager, at the `AGENTD_HOME` of `environ` if it has one: there the
-    user's clients look for it. Raises AgentdError for a path that a unit cannot spell.
+    """Return a service of the user's own manager. Its unit sets `AGENTD_HOME` if `environ` does:
+    there the user's clients look for the daemon. Raises AgentdError for a path with characters that
+    cannot be written in a unit file.
     """
     control, unit = ("systemctl", "--user"), users_unit(environ)
     names = (unit.name, "agentd-watch.service", "agentd-watch.timer")
@@ -125,8 +128,9 @@ def users_service(environ: Mapping[str, str], executable: Path) -> ServiceUnit:
 def system_service(
     person: str, executable: Path, python: Path, unit: Path | None = None
 ) -> ServiceUnit:
-    """A service of the machine for one person. `python` runs the executable. Raises AgentdError for
-    an installation below a home, which the unit would not see.
+    """Return a service of the system's manager for one user, `person`. `python` is the interpreter
+    of the executable. Raises AgentdError for an installation below a home, which the service could
+    not read.
     """
     unit = unit or system_unit()
     for path in (executable, executable.resolve(), python.resolve()):
@@ -146,7 +150,9 @@ def system_service(
 
 
 def own_executable() -> Path:
-    """The `agentd` beside the Python that runs this. Raises NotFound."""
+    """Return the path of the `agentd` command beside the running Python, else of that on PATH.
+    Raises NotFound.
+    """
     beside = Path(sys.executable).with_name("agentd")
     found = beside if beside.is_file() else shutil.which("agentd")
     if found is None:
@@ -155,8 +161,9 @@ def own_executable() -> Path:
 
 
 def put(service: ServiceUnit, *, booted: bool, running: bool) -> list[str]:
-    """Write the files and turn the service on; returns what is left to type. With a daemon running
-    it is only prepared. Raises AgentdError.
+    """Write the unit files, then enable and start the service; return the command lines that the
+    user still has to run. If a daemon is `running`, the service is not started: the lines say how.
+    Without systemd (`booted` is false) no command is run. Raises AgentdError.
     """
     for path, text in service.files.items():
         _write(path, text)
@@ -166,7 +173,9 @@ def put(service: ServiceUnit, *, booted: bool, running: bool) -> list[str]:
 
 
 def remove(service: ServiceUnit, *, booted: bool) -> list[str]:
-    """Turn the service off and remove the files; returns what is left to type. Raises NotFound."""
+    """Disable and stop the service and remove its files; return the command lines that the user
+    still has to run. Raises NotFound if there are no files, AgentdError.
+    """
     there = [path for path in service.files if path.exists()]
     if not there:
         raise NotFound(f"there is no {next(iter(service.files))}", cure="nothing is left to do")
@@ -199,7 +208,9 @@ def _at_home(text: str, environ: Mapping[str, str]) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """A unit that was changed by hand is kept beside the new one."""
+    """Write a unit file; an existing file with other text is kept as `NAME.old`. Raises
+    AgentdError.
+    """
 
     def write() -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -221,7 +232,7 @@ def _change(path: Path, change: Callable[[], object]) -> None:
 
 
 def _run(booted: bool, commands: Iterable[Sequence[str]]) -> list[str]:
-    """Run the commands; those that could not be run, or failed, are returned."""
+    """Run the commands; return the command lines of those that could not be run or failed."""
     left: list[str] = []
     for argv in commands:
         if not booted or shutil.which(argv[0]) is None or not _succeeds(argv):

@@ -1,4 +1,6 @@
-"""`agentd sessions`, where it takes more than one question: pages, files, a yes."""
+"""`agentd sessions`: the commands that need more than one call of the daemon: they page, read
+files or ask for a yes.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ Line = dict[str, Any]
 
 
 def conversation(lines: Sequence[Line]) -> str:
-    """A transcript as a person reads it: who said what and when, one paragraph for each who spoke, calls of
-    tools as one line each. `lines` are exported ones, with times in words.
+    """Return a transcript as text for people: a paragraph a row, with speaker and time, and one
+    line for each tool call. `lines` are those of an export, with times in words.
     """
     spoken = [(line, [decode_block(block) for block in line["content"]]) for line in lines]
     failed = {
@@ -42,7 +44,7 @@ def conversation(lines: Sequence[Line]) -> str:
 
 
 def _paragraph(line: Line, said: Sequence[str]) -> str:
-    """Nothing for a row that holds only what tools answered."""
+    """Return the paragraph of a row; "" without text, as for a row with only tool results."""
     if not said:
         return ""
     body = "\n".join(f"  {text}".rstrip() for part in said for text in part.split("\n"))
@@ -115,7 +117,7 @@ def _delete(
     key = given["key"]
     with reporting(as_json=as_json):
         if not yes:
-            ask("sessions/show", key=key)  # nobody is asked about one that is not there
+            ask("sessions/show", key=key)  # fails for a missing session before the user is asked
         agree(f"Erase session {key} for good?", yes=yes, ask=not as_json)
     tell(SESSIONS["delete"], given, as_json=as_json)
     _forget_typed(key)
@@ -125,7 +127,9 @@ app = group_of(SESSIONS, {"show": _show, "export": _export, "import": _import, "
 
 
 def _forget_typed(key: str) -> None:
-    """The daemon has erased what was typed beside its own state; a service may not see this place."""
+    """Erase the session from this user's chat history. The daemon has erased the history in its own
+    state folder; a system service cannot reach the user's.
+    """
     from agentd.storage.chat_history import TypedWords
 
     with suppress(StorageError):
@@ -135,7 +139,9 @@ def _forget_typed(key: str) -> None:
 def _messages(
     key: str, first: int | None = 1, *, in_words: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """The transcript, page by page: `next` names the first row of the page that follows."""
+    """Yield the exported rows of a session from row `first` on, page by page. An answer's `next` is
+    the first row of the next page.
+    """
     while first is not None:
         page = ask("sessions/export", key=key, first=first, in_words=in_words)
         yield from page["lines"]

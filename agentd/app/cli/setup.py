@@ -1,4 +1,4 @@
-"""`agentd init` and `agentd up`: from nothing to a conversation."""
+"""`agentd init` and `agentd up`: create configuration and workspace; start the daemon and chat."""
 
 from __future__ import annotations
 
@@ -87,8 +87,9 @@ def up(config: ConfigPath = None, wait: Wait = None) -> None:
 
 
 def make(places: Places, *, interactive: bool, unasked: bool = False) -> list[str]:
-    """Create what is missing and return its paths. A configuration that has gone is told first, if nobody
-    has asked for a new one. Raises AgentdError.
+    """Create the configuration and the files of the workspace that are missing; return their paths.
+    With `interactive` the user is asked for settings. With `unasked` the loss of a configuration is
+    reported before a new one replaces it. Raises AgentdError.
     """
     made: list[str] = []
     try:
@@ -117,7 +118,7 @@ def _note_made(places: Places, made: list[str]) -> None:
 
 
 def _new_state(places: Places) -> str:
-    """A new, empty state database where the old one is gone; its path. Raises AgentdError."""
+    """Create an empty state database in place of a lost one; return its path. Raises AgentdError."""
     with state_lock(places.state_dir):
         for aside in begin_anew(places.database, STATE, SystemClock("UTC").now()):
             note(f"moved aside: {aside}")
@@ -157,7 +158,7 @@ def _daemon_runs() -> bool:
 
 
 def _offer_alert() -> None:
-    """Let the user see where alerts arrive, before one matters."""
+    """Offer to send a test alert, and print what came of it for each sink."""
     if typer.confirm("Send a test alert, to see where alerts arrive?", default=False):
         delivered = ask("alerts/test", within=2 * QUICK_SECONDS)["delivered"]
         note("\n".join(f"  {sink}: {state}" for sink, state in delivered.items()))
@@ -174,9 +175,11 @@ def _on_terminal() -> bool:
 
 
 def with_value(text: str, table: str, key: str, value: str | bool) -> str:
-    """`text` with `key` of `[table]` set; a commented key is taken into use, a missing one added.
+    """Return the TOML `text` with `key` of `[table]` set to `value`: a commented-out key is
+    replaced, a missing key or table added.
 
-    A JSON string is a TOML string as long as no character beyond the basic plane is escaped.
+    The value is written as JSON. A JSON string is a TOML string unless it escapes a character
+    beyond the basic multilingual plane.
     """
     setting = f"{key} = {json.dumps(value, ensure_ascii=False)}"
     lines = text.splitlines()
@@ -196,7 +199,7 @@ def with_value(text: str, table: str, key: str, value: str | bool) -> str:
 
 
 def ask_settings() -> Iterator[Answer]:
-    """The settings that differ from the defaults, asked one by one."""
+    """Ask the user for settings one by one and yield those to be written."""
     say("auto: Anthropic if there is a key for it, else fixed rules without a model.")
     kind = _ask("Model provider (" + ", ".join(_PROVIDERS) + ")", "auto", _PROVIDERS)
     if kind != "auto":
@@ -216,7 +219,7 @@ def ask_settings() -> Iterator[Answer]:
 
 
 def _openai() -> Iterator[Answer]:
-    """OpenAI itself, or any server that speaks like it: then the address and the model matter."""
+    """Ask for the model, and the address of a server that is not OpenAI's but speaks its protocol."""
     url = typer.prompt("Address of the service", default=OPENAI_URL).strip()
     if url != OPENAI_URL:
         yield "provider", "base_url", url
@@ -232,7 +235,9 @@ def _ask(question: str, default: str, known: set[str] | tuple[str, ...]) -> str:
 
 
 def _hours() -> tuple[str, str]:
-    """A window that the configuration takes: a refusal comes here, not at the daemon's start."""
+    """Ask for start and end of the active hours until the configuration would accept them, which is
+    otherwise checked only when the daemon starts.
+    """
     while True:
         start = _time("Active from (HH:MM)", "08:00")
         if start == "24:00":

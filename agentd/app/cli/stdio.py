@@ -1,4 +1,4 @@
-"""`agentd acp`: for editors, on standard input and output."""
+"""`agentd acp`: connect an editor on standard input and output to the daemon."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def acp(
 
 
 class Bridge:
-    """Carries lines both ways and knows which calls are still open. Lines are carried byte for byte, but for
-    a prompt with an image that the daemon does not take: there a smaller one goes along.
+    """Passes lines between a client on standard streams and the daemon, and tracks the client's
+    open calls. Lines are passed unchanged, except that images of a prompt which are larger than the
+    daemon takes are scaled down.
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -47,11 +48,11 @@ class Bridge:
         self._writer = writer
         self._open: set[str] = set()
         self._answered = asyncio.Event()
-        self._largest = 0  # bytes of an image that the daemon takes, once it has said so
+        self._largest = 0  # bytes of an image that the daemon takes; 0: not known yet
 
     async def run(self, descriptor: int = 0) -> None:
-        """Carry until standard input ends; the last answers get a moment to arrive. Raises
-        ConnectionLost when the daemon ends first.
+        """Pass lines until the input ends, and then wait up to 2 seconds for the answers to open
+        calls. Raises ConnectionLost if the daemon ends first.
         """
         async with alone(), asyncio.TaskGroup() as group:
             back = group.create_task(self._back())
@@ -82,7 +83,7 @@ class Bridge:
         try:
             frame = json.loads(line)
         except ValueError:
-            return  # the daemon will say what it thinks of it
+            return  # the daemon answers an invalid line
         if not isinstance(frame, dict) or frame.get("id") is None:
             return
         if not sent and isinstance(result := frame.get("result"), dict):
@@ -96,8 +97,9 @@ class Bridge:
                 self._answered.set()
 
     async def _fitting(self, line: bytes) -> bytes | None:
-        """The line with images as small as the daemon takes them. None for one that cannot be helped: the
-        call is answered here, since such a line would end the connection.
+        """Return the line with its images scaled down to what the daemon takes. If that fails,
+        answer the call with an error here and return None: the daemon would end the connection over
+        a line that is too long.
         """
         if len(line) <= self._largest or not self._largest or b'"session/prompt"' not in line:
             return line
@@ -105,7 +107,7 @@ class Bridge:
             frame = json.loads(line)
             blocks = list(frame["params"]["prompt"])
         except (ValueError, LookupError, TypeError):
-            return line  # the daemon will say what it thinks of it
+            return line  # the daemon answers an invalid prompt
         try:
             frame["params"]["prompt"] = [await self._smaller(block) for block in blocks]
         except InvalidRequest as error:
@@ -116,7 +118,9 @@ class Bridge:
         return json.dumps(frame).encode()
 
     async def _smaller(self, block: Any) -> Any:
-        """A block of a prompt; an image that is too large as a smaller one."""
+        """Return a block of a prompt; an image that is too large is scaled down. Raises
+        InvalidRequest.
+        """
         match block:
             case {"type": "image", "data": str(encoded)}:
                 pass
@@ -135,8 +139,9 @@ class Bridge:
 
 
 async def carry(sockets: Sequence[Path], bind: str | None = None) -> None:
-    """Bridge this process's standard input and output; with `bind` nothing but that session exists for
-    whoever is at their other end. Raises DaemonUnreachable, RemoteError for a key that can be none.
+    """Connect this process's standard input and output to the daemon until the input ends; with
+    `bind` the connection is restricted to that session. Raises DaemonUnreachable, ConnectionLost,
+    and RemoteError for an invalid key.
     """
     reader, writer = await dial(sockets)
     try:
@@ -148,7 +153,9 @@ async def carry(sockets: Sequence[Path], bind: str | None = None) -> None:
 
 
 async def _bind(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, session: str) -> None:
-    """Bind the connection before a single line of the other side is carried."""
+    """Restrict the connection to one session. Called before any line of the client is passed on.
+    Raises RemoteError, ConnectionLost.
+    """
     call = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": binding(session)}
     writer.write(json.dumps(call).encode() + b"\n")
     try:

@@ -1,6 +1,6 @@
-"""What a command shares with its caller: its standard streams, and the end by Ctrl-C.
+"""The standard streams of a command, and how Ctrl-C ends it.
 
-Imports little: until this is loaded, Ctrl-C ends the interpreter with a traceback.
+This module imports little: Ctrl-C prints a traceback until the module is loaded.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from io import BufferedWriter, FileIO, TextIOWrapper
 from types import FrameType
 from typing import Any, TextIO, cast
 
-STATUS = 130  # what shells say of a program that Ctrl-C ended
+STATUS = 130  # exit status that shells report for a program ended by Ctrl-C
 
 
 def end_at_once() -> None:
-    """From now on Ctrl-C ends the process on the spot: for code that has nothing to tidy up, such as
-    imports. Where the caller had it ignored, it stays so.
+    """Make Ctrl-C end the process at once, for code that has nothing to clean up, such as imports.
+    SIGINT stays ignored if the process was started with SIGINT ignored.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
 
 def unwind() -> None:
-    """From now on Ctrl-C is a KeyboardInterrupt, so that a command can tidy up; the caller ends with
-    `leave` for it.
+    """Undo `end_at_once`: make Ctrl-C raise KeyboardInterrupt, so that a command can clean up. Who
+    catches it has to call `leave`.
     """
     if signal.getsignal(signal.SIGINT) is _end:
         sys.unraisablehook = _unraisable
@@ -33,8 +33,8 @@ def unwind() -> None:
 
 
 def leave() -> None:
-    """End now. What the interruption left half made, such as an event loop, would complain while the
-    interpreter takes itself apart.
+    """End the process without the interpreter's shutdown, during which objects that Ctrl-C left
+    half made, such as an event loop, would print warnings.
     """
     os._exit(STATUS)
 
@@ -44,30 +44,30 @@ def _end(_signal: int, _frame: FrameType | None) -> None:
 
 
 def _unraisable(told: sys.UnraisableHookArgs) -> None:
-    """An interruption that came where none can be raised is not lost."""
+    """End the process also for a KeyboardInterrupt that cannot propagate, as in a finalizer."""
     if issubclass(told.exc_type, KeyboardInterrupt):
         leave()
     sys.__unraisablehook__(told)
 
 
 def make_sound() -> None:
-    """Let standard input, output and error exist. A closed input is an empty one, and what is written to
-    a closed output fails like what is written to a full disk.
+    """Open the standard streams that the caller has closed. A closed input reads as empty; writing
+    to a closed output fails, as to a full disk; a closed error stream discards what is written.
     """
     for descriptor, way in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
             os.fstat(descriptor)
-        except OSError:  # closed: else the next file that is opened would be taken for the stream
-            os.open(os.devnull, way)  # the lowest free one, which is this
+        except OSError:  # closed: the next file that is opened would get its number
+            os.open(os.devnull, way)  # gets the lowest free number, which is this one
     sys.stdin = sys.stdin or _open(0, "r")
     sys.stdout = sys.stdout or _open(1, "w")
     sys.stderr = sys.stderr or _open(2, "w")
 
 
 class Outputs:
-    """Standard output and error of a command, from here to the end of the process. Characters that their
-    encoding does not have are written as escapes, and an error stream that cannot be written swallows
-    all: there is nobody to tell.
+    """Replaces standard output and error until the process ends. Characters that their encoding
+    lacks are written as escapes. Failures to write standard error are ignored: there is no place to
+    report them.
     """
 
     def __init__(self) -> None:
@@ -76,21 +76,21 @@ class Outputs:
         sys.stderr = _like(sys.stderr, _Errors(2, "w", closefd=False))
 
     def fault(self) -> OSError | None:
-        """Why what was printed could not be written, None when all was."""
+        """Flush standard output; return the last error of writing it, None if all was written."""
         try:
             sys.stdout.flush()
-        except OSError:  # the end of the process would complain of it once more
+        except OSError:  # else the flush at the end of the process reports it again
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return self._out.fault
 
 
 class _Output(FileIO):
-    """A file that remembers why it could not be written; its buffer forgets."""
+    """A raw file that keeps the last error of a write; the buffer over it does not."""
 
     fault: OSError | None = None
 
     def write(self, data: Any, /) -> int:
-        """As a file does."""
+        """Write as FileIO does; keep an OSError in `fault`."""
         try:
             return super().write(data)
         except OSError as error:
@@ -99,10 +99,10 @@ class _Output(FileIO):
 
 
 class _Errors(FileIO):
-    """A file that takes all, written or not."""
+    """A raw file that ignores failures to write."""
 
     def write(self, data: Any, /) -> int:
-        """As a file does, but never fails."""
+        """Write as FileIO does, but report a failed write as complete."""
         try:
             return super().write(data)
         except OSError:
@@ -114,7 +114,7 @@ def _open(descriptor: int, mode: str) -> TextIO:
 
 
 def _like(stream: TextIO, raw: FileIO) -> TextIO:
-    """A stream over `raw` that writes as `stream` does."""
+    """Return a text stream over `raw` with the encoding and buffering of `stream`."""
     stream.flush()
     return TextIOWrapper(
         BufferedWriter(raw),

@@ -1,4 +1,4 @@
-"""`agentd chat` and `agentd send`, and what `agentd up` does at its end."""
+"""`agentd chat` and `agentd send`, and the chat that `agentd up` opens."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def chat(session: Session = "main", wait: Wait = None) -> None:
 
 
 def seconds(wait: str | None) -> int | None:
-    """A duration in whole seconds, None for none. Raises InvalidRequest."""
+    """Return a duration such as "30m" in whole seconds; None for None. Raises InvalidRequest."""
     if wait is None:
         return None
     try:
@@ -47,8 +47,8 @@ def seconds(wait: str | None) -> int | None:
 
 
 def converse(session: str, wait: str | None = None) -> int:
-    """Chat on a terminal, or one message a line from a pipe; returns the exit code. Raises
-    InvalidRequest.
+    """Chat in a session: on the terminal, or with one message a line if standard input is a pipe.
+    Return the exit code. Raises AgentdError.
     """
     patience = seconds(wait)
     if not sys.stdin.isatty():
@@ -81,5 +81,5 @@ def send(
             deliver(sockets(), session, message, message_id, images, seconds(wait) or 0)
         )
         show(turn, lambda result: str(result["text"]), as_json=as_json)
-        if not as_json:  # which says it as `stop_reason`
+        if not as_json:  # the JSON has the `stop_reason`
             tell_ending(turn)

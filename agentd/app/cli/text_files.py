@@ -1,4 +1,6 @@
-"""Texts that commands are given and give: files read whole, written whole or not at all, and pipes."""
+"""Reading and writing the text files of commands: read whole or from standard input, written whole
+or not at all.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ Output = Annotated[
 
 
 def read_text(file: Path) -> str:
-    """The text of the file; `-` is standard input. Raises InvalidRequest for a file that cannot be read
-    or is too large, GraphError for one that is no UTF-8.
+    """Return the text of a file; `-` is standard input. Raises InvalidRequest for a file that
+    cannot be read or is too large, GraphError for one that is not UTF-8.
     """
     from agentd.zero.formats.seal import MOST_CHARS, decode_text
 
@@ -32,8 +34,8 @@ def read_text(file: Path) -> str:
 
 
 def read_bytes(file: Path, most: int, cure: str) -> bytes:
-    """The bytes of the file; `-` is standard input. Raises InvalidRequest for a file that cannot be read,
-    and, with the cure, for one that has more than `most`.
+    """Return the bytes of a file; `-` is standard input. Raises InvalidRequest for a file that
+    cannot be read, and, with `cure`, for one of more than `most` bytes.
     """
     try:
         if str(file) == "-":
@@ -49,8 +51,8 @@ def read_bytes(file: Path, most: int, cure: str) -> bytes:
 
 
 def read_stdin() -> str:
-    """All of standard input, which is UTF-8 whatever the locale says. Raises InvalidRequest for bytes
-    that are none.
+    """Return all of standard input, decoded as UTF-8 whatever the locale. Raises InvalidRequest if
+    it is not UTF-8.
     """
     try:
         return sys.stdin.buffer.read().decode()
@@ -61,7 +63,7 @@ def read_stdin() -> str:
 
 
 def check_writable(file: Path) -> None:
-    """Raises InvalidRequest where `write_text` would: before something is done that cannot be undone."""
+    """Raise InvalidRequest if `write_text` would fail; for use before work that cannot be undone."""
     target = _target(file)
     if target.is_dir() or not os.access(target.parent, os.W_OK | os.X_OK):
         raise InvalidRequest(
@@ -70,8 +72,9 @@ def check_writable(file: Path) -> None:
 
 
 def write_text(file: Path, text: str) -> int:
-    """Make the text the whole file, for the owner alone; returns the bytes. Of a link it is the file that
-    it leads to. Raises InvalidRequest, and leaves what was there, also for what is there and no file.
+    """Replace the content of a file by the text, with mode 0600; return the number of bytes. If the
+    path is a symbolic link, the file it leads to is written. On failure the old content stays.
+    Raises InvalidRequest, also if the path is something other than a regular file.
     """
     data = text.encode()
     target = _target(file)
@@ -85,7 +88,7 @@ def write_text(file: Path, text: str) -> int:
 
 
 def _target(file: Path) -> Path:
-    """The file itself, behind links. Raises InvalidRequest for a pipe, a device and the like."""
+    """Return the path with links resolved. Raises InvalidRequest for a pipe, a device and the like."""
     target = Path(os.path.realpath(file))
     try:
         mode = target.stat().st_mode
@@ -102,7 +105,9 @@ def _target(file: Path) -> Path:
 
 @contextmanager
 def naming_file(file: Path) -> Iterator[None]:
-    """Lets errors of the body about a text name it, with the place as FILE:line:column."""
+    """Put the file, as FILE:line:column where the place is known, before the message of a GraphError
+    of the body.
+    """
     try:
         yield
     except GraphError as error:

@@ -1,4 +1,6 @@
-"""Transcripts, of other agents too, on their way into the daemon: as lines of ours, in pieces that fit its frames."""
+"""Importing transcripts of agentd, OpenClaw and RustyClaw: converted to lines of agentd's export
+and sent to the daemon in pieces that fit its frames.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ from agentd.interfaces.commands.sessions import parse_key
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """The bytes of a file of another agent. Raises InvalidRequest for what is no regular file, cannot
-    be read, or has more than `most` bytes. Nobody waits for a pipe, and a device is not read.
+    """Return the bytes of a file of another agent. Raises InvalidRequest for a file that is not
+    regular, cannot be read or has more than `most` bytes. Does not block on a named pipe and does
+    not read a device.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -42,15 +45,15 @@ def read_regular(path: Path, most: int) -> bytes:
 
 _PIECE_BYTES = MAX_FRAME_BYTES // 2
 _SUFFIX = ".jsonl"
-_MOST_TOLD = 20  # bad lines
+_MOST_TOLD = 20  # faults in one report
 MOST_BYTES = 256 << 20  # of one file
 _SOME_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class BroughtTranscript:
-    """A file that was read: its messages in our form, the session they become, and what is wrong with lines
-    that are left out.
+    """A transcript that was read: the key of its session, its messages as lines of agentd's export,
+    and the faults of lines that are left out.
     """
 
     key: str
@@ -62,11 +65,13 @@ class BroughtTranscript:
 async def bring_in(
     sockets: Sequence[Path], paths: Sequence[Path], within: float, key: str | None = None
 ) -> list[dict[str, Any]]:
-    """Import files, and those of folders; returns key and number of rows of each session, and what was
-    wrong with lines that were left out.
+    """Import JSONL files, and those in folders. Return for each session `{key, rows}`, and in
+    `left_out` the faults of lines that were left out. `key` names the session of a single file;
+    `within` is the time limit of a call, in seconds.
 
-    Every file is read, and every session looked for, before the first is sent. Raises InvalidRequest
-    for files of which nothing can be read, naming the bad lines, and for a session that exists.
+    Nothing is sent until every file is read and every session checked. Raises InvalidRequest for a
+    file without a readable line, naming its faults, and for a session that exists;
+    DaemonUnreachable, RemoteError.
     """
     transcripts = read_files(paths, key)
     async with connect(sockets) as connection:
@@ -80,8 +85,8 @@ async def bring_in(
 
 
 def read_files(paths: Sequence[Path], key: str | None = None) -> list[BroughtTranscript]:
-    """The transcripts in files and folders. Raises InvalidRequest for files without a line that can be
-    read, naming the bad ones.
+    """Read the transcripts in files and folders. Raises InvalidRequest for a file that has faults
+    but no readable line, naming the faults, and for a `key` with more or less than one file.
     """
     files = list(_files(paths))
     if key and len(files) != 1:
@@ -108,8 +113,8 @@ def read_files(paths: Sequence[Path], key: str | None = None) -> list[BroughtTra
 
 
 def _key(file: Path) -> str:
-    """The session that a file becomes: the one that it is named for, as our export names it, or else a
-    chat of its name.
+    """Return the key of the file's session: its name without suffix if that is a key, as in an
+    export, else `chat:` and the name.
     """
     try:
         return parse_key(file.stem)
@@ -118,13 +123,13 @@ def _key(file: Path) -> str:
 
 
 def some_of(faults: Sequence[str]) -> tuple[str, ...]:
-    """The first of many, and how many more there are."""
+    """Return the first 20 faults, and the number of the others as one more text."""
     more = [f"and {len(faults) - _MOST_TOLD} more"] if len(faults) > _MOST_TOLD else []
     return (*faults[:_MOST_TOLD], *more)
 
 
 async def existing(connection: DaemonConnection) -> frozenset[str]:
-    """The sessions that have messages. Raises RemoteError."""
+    """Return the keys of the sessions that have messages. Raises RemoteError."""
     result = await connection.call("_agentd/sessions/list", {})
     return frozenset(info["key"] for info in result["sessions"] if info["rows"])
 
@@ -136,7 +141,8 @@ async def send(
     *,
     chosen: bool = False,
 ) -> dict[str, Any]:
-    """Import one transcript, whole or not at all; the user has `chosen` the key, or a file's name made it.
+    """Import one transcript, completely or not at all; return `{key, rows}`, and its faults in
+    `left_out`. `chosen` says that the user gave the key; otherwise it comes from a file's name.
     Raises RemoteError.
     """
     rows = 0
@@ -184,8 +190,8 @@ def _lines(file: Path) -> tuple[list[Numbered], list[str]]:
 def check_messages(
     lines: Sequence[Numbered], wrong: Sequence[str]
 ) -> tuple[tuple[Line, ...], list[str]]:
-    """The messages in numbered lines, each one that the daemon will take, and what is wrong with other
-    lines, those that were `wrong` before among them.
+    """Convert numbered lines. Return the messages that the daemon will accept, and the faults of
+    the other lines, including those already found (`wrong`), by line number.
     """
     messages, odd = read(lines)
     taken = []
@@ -204,7 +210,9 @@ def _number(fault: str) -> int:
 
 
 def _pieces(lines: Sequence[Line]) -> Iterator[list[Line]]:
-    """At least one piece, so that an empty transcript is told as such."""
+    """Yield the lines in pieces of limited size. An empty transcript is one empty piece, so that it
+    is sent, too.
+    """
     piece: list[Line] = []
     size = 0
     for line in lines:
@@ -218,16 +226,16 @@ def _pieces(lines: Sequence[Line]) -> Iterator[list[Line]]:
 
 
 Line = dict[str, Any]
-Numbered = tuple[int, Line]  # the number in the file
+Numbered = tuple[int, Line]  # its number in the file, the line
 _SHOWN = frozenset({"message", "compaction", "branch_summary", "custom_message"})
-_IMAGE: Line = {"type": "text", "text": "[image]"}  # stands for one that cannot come along
-_IMAGES = 1_000_000  # characters of base64 in one message: what a frame carries beside words
-_MILLISECONDS = 1e11  # from here on a number cannot be seconds since 1970
+_IMAGE: Line = {"type": "text", "text": "[image]"}  # replaces an image that cannot be imported
+_IMAGES = 1_000_000  # characters of base64 in one message: a frame must also hold its text
+_MILLISECONDS = 1e11  # a number this large is not seconds since 1970
 
 
 def read(lines: Sequence[Numbered]) -> tuple[list[Numbered], list[str]]:
-    """The messages of a transcript in our form, each with the number of its line, and what is wrong with
-    others, by line.
+    """Convert the lines of a transcript to agentd's form. Return the messages, each with its line
+    number, and the faults of the other lines.
     """
     if not any("type" in line and "role" not in line for _, line in lines[:1]):
         return [(number, _message(line)) for number, line in lines], []
@@ -243,8 +251,9 @@ def read(lines: Sequence[Numbered]) -> tuple[list[Numbered], list[str]]:
 
 
 def _path(lines: Sequence[Numbered]) -> tuple[list[Numbered], list[str]]:
-    """The entries that lead to the newest one, oldest first; all, where none has a parent. An entry whose
-    parent is missing follows the last one above it, and that is told.
+    """Return OpenClaw's entries on the branch that ends in the last entry, oldest first, and the
+    faults. Without ids all entries are returned. If the parent of an entry is not above it in the
+    file, the nearest entry above counts as its parent, and a fault is added.
     """
     entries = [(n, line) for n, line in lines if line.get("type") != "session"]
     known = {line["id"]: (n, line) for n, line in entries if isinstance(line.get("id"), str)}
@@ -268,7 +277,7 @@ def _path(lines: Sequence[Numbered]) -> tuple[list[Numbered], list[str]]:
 
 
 def _entry(number: int, entry: Line) -> Line:
-    """An entry of OpenClaw as a message of ours."""
+    """Convert an entry of OpenClaw to a message of agentd. Raises InvalidRequest."""
     at = _time(entry.get("timestamp"))
     match entry:
         case {"type": "message", "message": {"role": "user" | "assistant" as role, **message}}:
@@ -292,7 +301,7 @@ def _entry(number: int, entry: Line) -> Line:
 
 
 def _message(line: Line) -> Line:
-    """A line of ours or RustyClaw's as one of ours: only what we do not write is changed."""
+    """Convert a message of RustyClaw. What agentd's export writes stays as it is."""
     changed = dict(line)
     if line.get("role") == "tool":
         result = _result(str(line.get("tool_call_id", "")), line.get("content"), is_error=False)
@@ -306,7 +315,7 @@ def _message(line: Line) -> Line:
 
 
 def _content(content: Any) -> Any:
-    """Blocks as ours; what is no list is left to be judged by whoever stores it."""
+    """Convert a list of blocks to agentd's form; other content is returned for the daemon to check."""
     if not isinstance(content, list):
         return content
     blocks = [block for item in content if (block := _block(item)) is not None]
@@ -314,7 +323,9 @@ def _content(content: Any) -> Any:
 
 
 def _fitting_images(blocks: Sequence[Any]) -> Iterator[Any]:
-    """The blocks with words for images that make the message too long for a frame."""
+    """Yield the blocks; from the image on that makes the message too long for a frame, each image is
+    replaced by text.
+    """
     left = _IMAGES
     for block in blocks:
         match block:
@@ -326,7 +337,7 @@ def _fitting_images(blocks: Sequence[Any]) -> Iterator[Any]:
 
 
 def _block(item: Any) -> Any:
-    """A block as ours; None for thoughts, which only the model that had them can read."""
+    """Convert a block to agentd's form; None for thinking, which only the model it is from can use."""
     match item:
         case str():
             return {"type": "text", "text": item}
@@ -343,14 +354,14 @@ def _block(item: Any) -> Any:
         case {"type": "image" | "image_url" | "document" | "audio"}:
             return _medium(item)
         case {"type": "text", "text": str(text), **rest}:
-            # What of it its sender did not write himself stays told apart.
+            # The spans that the sender did not write himself stay marked.
             own = {"quoted": rest["quoted"]} if "quoted" in rest else {}
             return {"type": "text", "text": text, **own}
     return item
 
 
 def _medium(item: Mapping[str, Any]) -> Line:
-    """An image with its bytes, or a reference to one, as ours; words for anything else."""
+    """Convert an image, given as bytes or by digest, to agentd's form; other media become text."""
     match item:
         case {"type": "image", "sha256": str()} | {"type": "image", "source": {"type": "base64"}}:
             return dict(item)
@@ -366,7 +377,7 @@ def _result(id_: str, content: Any, *, is_error: bool) -> Line:
 
 
 def _words(content: Any) -> str:
-    """All words of a message's content."""
+    """Return the text in a message's content, a line a block; images become `[image]`."""
     if isinstance(content, str):
         return content
     blocks = _content(content) if isinstance(content, list) else []
@@ -379,7 +390,9 @@ def _without_image(block: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _as_text(message: Mapping[Any, Any]) -> str:
-    """What a message of a role of its own says: a command and its output, or words."""
+    """Return the text of a message with a role that agentd does not have: its command, output,
+    summary and content.
+    """
     parts = [message.get(name) for name in ("command", "output", "summary")]
     return "\n".join(
         p for p in (*parts, _words(message.get("content"))) if isinstance(p, str) and p

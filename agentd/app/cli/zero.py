@@ -1,4 +1,4 @@
-"""`agentd facts run` and `compile`: programs of the `.0` language, and statements written in it."""
+"""`agentd facts run` and `compile`: run programs in the `.0` language; write statements in it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def compile_statements(
 
 
 def _key(config: Path | None) -> bytes:
-    """What Sign and Verify use; nothing where no file is named. Raises ConfigError."""
+    """Return the key that Sign and Verify use, from the file `[graph] key_file`; b"" if none is set.
+    Raises ConfigError.
+    """
     settings = load(daemon_places(os.environ, config).config_file, os.environ).graph
     if not settings.key_file:
         return b""
@@ -92,7 +94,7 @@ def _written_text(told: dict[str, Any]) -> str:
 
 
 def _inputs(given: Sequence[str]) -> dict[str, object]:
-    """The values by name. Raises InvalidRequest."""
+    """Parse the inputs NAME=VALUE into values by name. Raises InvalidRequest."""
     inputs: dict[str, object] = {}
     for one in given:
         name, equals, text = one.partition("=")
@@ -104,7 +106,7 @@ def _inputs(given: Sequence[str]) -> dict[str, object]:
 
 
 def _value(text: str) -> object:
-    """What the text says as JSON, where it does; else itself."""
+    """Return the text parsed as JSON; if it is not valid JSON, the text itself."""
     try:
         return json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -112,7 +114,7 @@ def _value(text: str) -> object:
 
 
 def _refuse(word: str) -> Never:
-    raise ValueError(word)  # NaN and Infinity are words
+    raise ValueError(word)  # NaN and Infinity, which are not JSON, are taken as text
 
 
 def _as_text(graphs: Sequence[dict[str, Any]]) -> str:
