@@ -57,6 +57,15 @@ def test_entries_without_parents_are_a_straight_line() -> None:
     assert texts(taken(lines(HEADER, first, second))) == ["one", "two"]
 
 
+def test_an_entry_with_an_id_that_names_no_parent_follows_the_one_above_it() -> None:
+    entries = [said(name, None, "user", name) for name in ("one", "two", "three")]
+    for entry in entries:
+        del entry["parentId"]
+    assert texts(taken(lines(HEADER, *entries))) == ["one", "two", "three"]
+    again = said("four", None, "user", "begun anew")
+    assert texts(taken(lines(HEADER, *entries, again))) == ["begun anew"]
+
+
 def test_tool_calls_and_their_results_keep_their_ids() -> None:
     call = {"type": "toolCall", "id": "t1", "name": "read", "arguments": {"path": "a.md"}}
     content = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "I look"}, call]

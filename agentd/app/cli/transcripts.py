@@ -231,6 +231,7 @@ _SHOWN = frozenset({"message", "compaction", "branch_summary", "custom_message"}
 _IMAGE: Line = {"type": "text", "text": "[image]"}  # replaces an image that cannot be imported
 _IMAGES = 1_000_000  # characters of base64 in one message: a frame must also hold its text
 _MILLISECONDS = 1e11  # a number this large is not seconds since 1970
+_UNNAMED = object()  # the entry has no such field, not even null
 
 
 def read(lines: Sequence[Numbered]) -> tuple[list[Numbered], list[str]]:
@@ -252,8 +253,9 @@ def read(lines: Sequence[Numbered]) -> tuple[list[Numbered], list[str]]:
 
 def _path(lines: Sequence[Numbered]) -> tuple[list[Numbered], list[str]]:
     """Return OpenClaw's entries on the branch that ends in the last entry, oldest first, and the
-    faults. Without ids all entries are returned. If the parent of an entry is not above it in the
-    file, the nearest entry above counts as its parent, and a fault is added.
+    faults. Without ids all entries are returned. An entry that names no parent follows the nearest one
+    above it; so does one whose parent is not above it, and a fault is added. `"parentId": null` begins
+    a conversation.
     """
     entries = [(n, line) for n, line in lines if line.get("type") != "session"]
     known = {line["id"]: (n, line) for n, line in entries if isinstance(line.get("id"), str)}
@@ -261,12 +263,13 @@ def _path(lines: Sequence[Numbered]) -> tuple[list[Numbered], list[str]]:
         return entries, []
     by_number = sorted(known.values(), key=lambda entry: entry[0])
     path, faults = [by_number.pop()], []
-    while (parent := path[-1][1].get("parentId")) is not None:
+    while (parent := path[-1][1].get("parentId", _UNNAMED)) is not None:
         number = path[-1][0]
         before = known.get(parent) if isinstance(parent, str) else None
         if before is None or before[0] >= number:
-            told = "what it follows is not above it in the file; it is taken to follow the last that is"
-            faults.append(f"line {number}: {told}")
+            if parent is not _UNNAMED:
+                told = "what it follows is not above it in the file; it is taken to follow the last that is"
+                faults.append(f"line {number}: {told}")
             while by_number and by_number[-1][0] >= number:
                 by_number.pop()
             if not by_number:
