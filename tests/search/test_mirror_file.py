@@ -364,7 +364,7 @@ _SAVE_UNTIL_KILLED = """
 import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from test_saved import OWNER, opened
+from test_mirror_file import OWNER, opened
 
 async def main():
     async with opened(Path(sys.argv[1])) as (_, mirrors):
@@ -391,6 +391,7 @@ def test_a_kill_while_it_is_written_loses_nothing(saved, at):
     new = saved / "index.arrays.new"
     seen = 0
     for _ in count():
+        assert process.poll() is None  # one that ended by itself would be waited for without end
         there = new.exists()
         seen += there
         if there and seen > 50 * at:
