@@ -133,8 +133,18 @@ class Service:
         self.headers: list[dict[str, str]] = []
         self.before: Callable[[], Awaitable[None]] | None = None
         self.usual: Callable[[dict], tuple[int, dict | bytes, dict[str, str]]] = good
+        self._serving: set[asyncio.Task] = (
+            set()
+        )  # held here, or one that waits for ever is collected
+
+    async def end(self) -> None:
+        """Cut the connections that are still open."""
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._serving.add(task := asyncio.current_task())
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 lines = head.decode().split("\r\n")[1:]
@@ -151,9 +161,10 @@ class Service:
                 lines += [f"{name}: {value}" for name, value in extra.items()]
                 writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + data)
                 await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
         finally:
+            self._serving.discard(task)
             writer.close()
 
 
@@ -173,6 +184,7 @@ async def served() -> AsyncIterator[Service]:
     async with server:
         service.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         yield service
+        await service.end()
 
 
 @pytest.fixture
