@@ -371,3 +371,4 @@ async def test_a_stop_before_the_first_read_ends_the_connection():
         connection.stop()
         async with asyncio.timeout(5):
             await serving
+        assert theirs.recv(1) == b""  # the client hears that it has ended
