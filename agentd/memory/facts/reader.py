@@ -92,6 +92,8 @@ class PassageReader:
         self._model = settings.extraction_model or calls.cheap_model
         self._withheld = 0
         self._malformed = 0
+        # Messages of the next passage: fewer after an answer that was cut at its limit.
+        self._most = settings.batch_messages
 
     @property
     def malformed(self) -> int:
@@ -119,7 +121,7 @@ class PassageReader:
             messages += opens_turn(row)
             shown = wire.USER_CHARS if row.role is RowRole.USER else wire.AGENT_CHARS
             room -= tokens.of_text(row.text[:shown])
-            if taken and opens_turn(row) and (room < 0 or messages > self._settings.batch_messages):
+            if taken and opens_turn(row) and (room < 0 or messages > self._most):
                 break
             taken.append(row)
         spoken = await asyncio.to_thread(spoken_in, session, taken)
@@ -131,7 +133,9 @@ class PassageReader:
         return Passage(session, taken[0].seq, taken[-1].seq, spoken, withheld)
 
     async def read(self, passage: Passage) -> tuple[Learned, ...]:
-        """Learn from the passage, and move the mark to its end.
+        """Learn from the passage, and move the mark to its end. If the answer was cut, what the
+        later messages say may be missing from it: then nothing is learned, the mark is unchanged
+        and the next passage is shorter, down to a single message, whose answer counts as it is.
 
         Raises ProviderError, TimeoutError, ShuttingDown, WorkspaceError, StorageError; the mark is
         then unchanged.
@@ -139,9 +143,13 @@ class PassageReader:
         marks = {passage.session: passage.last}
         operations: tuple[FactOperation, ...] = ()
         if passage.spoken:
-            operations = await self._read_passage(
+            operations, is_cut = await self._read_passage(
                 passage.session, passage.spoken, FactSource.EXTRACTED
             )
+            if is_cut and (messages := _user_messages(passage.spoken)) > 1:
+                self._most = messages // 2
+                return ()
+            self._most = min(2 * self._most, self._settings.batch_messages)
         if not await self._sessions.exists(passage.session):
             return ()  # the session was deleted meanwhile
         learned = await self._facts.learn(operations, session=passage.session, marks=marks)
@@ -162,7 +170,7 @@ class PassageReader:
         """
         if not any(one.is_user and not one.is_secret for one in spoken):
             return ()
-        found = await self._read_passage(session, spoken, FactSource.EXPLICIT, hinted, asked)
+        found, _ = await self._read_passage(session, spoken, FactSource.EXPLICIT, hinted, asked)
         proven = [one for one in found if one.is_proven]
         if category is not None:
             proven = [replace(one, category=category) for one in proven]
@@ -210,16 +218,17 @@ class PassageReader:
         source: FactSource,
         hinted: Sequence[str] = (),
         asked: Evidence | None = None,
-    ) -> tuple[FactOperation, ...]:
-        """Return the operations that the model reads from the messages, with their evidence. If
-        some messages were erased meanwhile, the answer is discarded and the model reads the rest.
+    ) -> tuple[tuple[FactOperation, ...], bool]:
+        """Return the operations that the model reads from the messages, with their evidence, and
+        whether its answer was cut. If some messages were erased meanwhile, the answer is discarded
+        and the model reads the rest.
         """
-        items, dropped, shown = await self._ask_model(session, spoken, hinted)
+        items, dropped, shown, is_cut = await self._ask_model(session, spoken, hinted)
         while (now := await self._as_they_stand(spoken)) != list(spoken):
             spoken = now
             if not any(one.is_user for one in spoken):
-                return ()
-            items, dropped, shown = await self._ask_model(session, spoken, hinted)
+                return (), False
+            items, dropped, shown, is_cut = await self._ask_model(session, spoken, hinted)
         zone = self._clock.zone
         found = await asyncio.to_thread(
             lambda: tuple(wire.operations(items, spoken, source, zone, asked))
@@ -232,14 +241,15 @@ class PassageReader:
             found=len(found),
             unproven=sum(not operation.is_proven for operation in found),
             malformed=dropped,
+            cut=is_cut,
         )
-        return found
+        return found, is_cut
 
     async def _ask_model(
         self, session: SessionKey, spoken: Sequence[Spoken], hinted: Sequence[str]
-    ) -> tuple[tuple[WireItem, ...], int, int]:
-        """Return the items of the model's answer, how many objects were unusable, and how many
-        facts it was shown.
+    ) -> tuple[tuple[WireItem, ...], int, int, bool]:
+        """Return the items of the model's answer, how many objects were unusable, how many facts it
+        was shown, and whether the answer was cut.
         """
         known = await self._facts_for_model(spoken, hinted)
         async with asyncio.timeout(self._settings.extraction_timeout.total_seconds()):
@@ -251,7 +261,8 @@ class PassageReader:
                 self._model,
                 max_tokens=_MAX_TOKENS,
             )
-        if not is_list(answer.text):
+        is_split = answer.is_cut and _user_messages(spoken) > 1
+        if not is_split and not is_list(answer.text):
             raise ProviderError(
                 "The model's answer holds no list of facts.",
                 cure="It is asked again later; if it stays, choose another [facts] extraction_model.",
@@ -260,7 +271,7 @@ class PassageReader:
         items, dropped = await asyncio.to_thread(wire.read, answer.text)
         dropped += answer.is_cut
         self._malformed += dropped
-        return items, dropped, len(known)
+        return items, dropped, len(known), answer.is_cut
 
     async def _facts_for_model(self, spoken: Sequence[Spoken], hinted: Sequence[str]) -> list[Fact]:
         """Return the facts to show the model: all if they fit, else the hinted and the newest, then
@@ -329,6 +340,10 @@ def _spoken(session: SessionKey, row: Row) -> Spoken | None:
         tuple(marked) if is_clean else whole,
         len(secret),
     )
+
+
+def _user_messages(spoken: Sequence[Spoken]) -> int:
+    return sum(one.is_user for one in spoken)
 
 
 def _sentence_like(fact: str, text: str) -> Span | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
 from agentd.core.errors import ProviderError, StorageError
 from agentd.core.fact import Evidence, FactSource, FactStatus, FactWrite, Refusal
-from agentd.core.message import Text, TextSource, ToolResult, ToolUse, Writer
+from agentd.core.message import Text, TextSource, ToolResult, ToolUse, Writer, assistant
+from agentd.core.prompt import Answered, ModelStop
 from agentd.core.transcript import NewRow, RowRole
-from agentd.core.turn import MAIN, Origin
+from agentd.core.turn import MAIN, Origin, Usage
 from agentd.testing import ScriptedProvider
 from tests.memory.facts.books import CHAT, REX, TEA
 from tests.memory.facts.talks import answer, message_numbers
@@ -391,3 +393,36 @@ async def test_what_is_no_item_is_counted_with_its_reason(talk):
     await home.say("My dog is called Rex.")
     assert len(await home.reader.read(await home.reader.next(MAIN))) == 1
     assert (await home.service.counts())["refused"] == {"malformed": 1}
+
+
+async def test_what_an_answer_cut_at_its_limit_did_not_reach_is_read_again(talk):
+    names = [f"My plant number {n} is called Fern{n}." for n in range(9)]
+    home = talk(provider=Talkative(longest=2))
+    for name in names:
+        await home.say(name)
+    while (passage := await home.reader.next(MAIN)) is not None:
+        await home.reader.read(passage)
+    assert await home.texts() == names
+
+
+async def test_a_single_message_counts_for_what_a_cut_answer_holds(talk):
+    home = talk(provider=Talkative(longest=0))
+    await home.say("My plant is called Fern.")
+    assert await home.reader.read(await home.reader.next(MAIN)) == ()
+    assert await home.reader.next(MAIN) is None
+    assert (await home.service.counts())["refused"] == {"malformed": 1}
+
+
+class Talkative:
+    """Makes a fact of each message, and reaches its limit behind the first `longest` ones."""
+
+    name = model = "talkative"
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+
+    async def stream(self, prompt):
+        said = re.findall(r"^\[\d+ user [^\]]*\] (.+)$", prompt.messages[-1].text, re.MULTILINE)
+        text = answer(*(f"{one} → {one}" for one in said[: self._longest]))
+        stop = ModelStop.MAX_TOKENS if len(said) > self._longest else ModelStop.END_TURN
+        yield Answered(assistant(text), stop, Usage(1, 1), "talkative-1", self.name)
