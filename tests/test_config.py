@@ -108,6 +108,15 @@ def test_all_mistakes_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
     assert "line 9: agent.timezone 'Mars' is no known time zone" in told
 
 
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan"])
+def test_a_number_that_is_none_is_a_mistake(tmp_path: Path, number: str) -> None:
+    told = refusal(tmp_path, f'[budget.prices."m"]\ninput = {number}\noutput = 15.0\n')
+    assert "line 2: budget.prices.m.input input should be" in told
+    assert "budget.daily_usd input should be" in refusal(
+        tmp_path, f"[budget]\ndaily_usd = {number}\n"
+    )
+
+
 def test_a_key_in_the_wrong_table_is_sent_to_the_right_one(tmp_path: Path) -> None:
     told = refusal(tmp_path, "[provider]\nthink_tags = true\n")
     assert "it belongs to [provider.capabilities]" in told

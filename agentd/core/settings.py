@@ -26,11 +26,14 @@ _NAMED_PATH = re.compile(r"([a-z0-9][a-z0-9_-]{0,31})=(.+)", re.ASCII)
 
 
 class Settings(BaseModel):
-    """A frozen table of the configuration; unknown keys are errors."""
+    """A frozen table of the configuration; unknown keys are errors, and so are TOML's `inf` and
+    `nan`.
+    """
 
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
+        allow_inf_nan=False,
         strict=False,
         validate_default=True,
         defer_build=True,  # a table in another one is checked with it, so it needs no validator of its own
