@@ -108,11 +108,10 @@ class SqliteGraph:
         """See GraphStore."""
         return await self._db.write(lambda conn: rows.insert(conn, records))
 
-    async def remove(self, episodes: Sequence[EpisodeHash], *, traceless: bool = False) -> int:
+    async def remove(self, episodes: Sequence[EpisodeHash]) -> int:
         """See GraphStore."""
         wanted = [episode.value for episode in episodes]
-        change = partial(remove, episodes=wanted)
-        return await (self._db.erase(change) if traceless else self._db.write(change))
+        return await self._db.write(partial(remove, episodes=wanted))
 
     async def held(self) -> Mapping[EpisodeHash, Held]:
         """See GraphStore."""

@@ -189,7 +189,7 @@ class InMemoryGraph:
         found = sorted(n for n in self._episodes if self._said(n).astimezone(UTC).date() == day)
         return [self._episodes[name] for name in found]
 
-    async def remove(self, episodes: Sequence[EpisodeHash], *, traceless: bool = False) -> int:
+    async def remove(self, episodes: Sequence[EpisodeHash]) -> int:
         wanted = set(episodes)
         there = wanted & self._episodes.keys()
         self._remove(wanted | {p for p, counted in self._promotions.items() if counted & wanted})

@@ -214,6 +214,26 @@ async def test_forgetting_leaves_no_byte_in_tables_and_text(home):
     assert await home.keeper.erase(Erasure(spans=("Bern",))) == 0
 
 
+class CountingGraph(InMemoryGraph):
+    """Counts the removals."""
+
+    def __init__(self):
+        super().__init__()
+        self.removals = 0
+
+    async def remove(self, episodes):
+        self.removals += 1
+        return await super().remove(episodes)
+
+
+async def test_an_erasure_that_concerns_nothing_in_the_tables_leaves_them_alone():
+    home = Home(store=CountingGraph)
+    home.start()
+    await home.learn(SISTER)
+    assert await home.keeper.erase(Erasure(spans=("Bern",))) == 0
+    assert home.store.removals == 0
+
+
 @pytest.mark.parametrize(
     ("erasure", "goes"),
     [

@@ -37,6 +37,7 @@ from agentd.core.graph import (
 )
 from agentd.memory.graph.picture import histories
 from agentd.storage.graph_store import SWEPT, SqliteGraph
+from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing import InMemoryGraph
@@ -760,14 +761,14 @@ async def test_what_was_said_on_a_day_is_told_from_what_was_said_beside_it(store
     assert [one.episode for one in found] == sorted(map(episode, there))
 
 
-async def test_what_is_taken_out_without_a_trace_leaves_no_byte(tmp_path):
+async def test_what_is_removed_leaves_no_byte_once_the_index_is_erased(tmp_path):
     path = tmp_path / "index.db"
     async with Database.open(path, INDEX) as db:
         store = SqliteGraph(db)
         record = said("zebrafinch")
         await store.insert([record, said("else")])
         await store.remove([episode(record)])
-        assert await store.remove([], traceless=True) == 0
+        await SqliteChunks(db).erase(())
         left = b"".join(one.read_bytes() for one in tmp_path.glob("index.db*"))
         assert b"zebrafinch" not in left
         assert b"else" in left

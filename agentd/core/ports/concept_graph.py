@@ -44,12 +44,11 @@ class GraphWriter(Protocol):
         other than an episode.
         """
 
-    async def remove(self, episodes: Sequence[EpisodeHash], *, traceless: bool = False) -> int:
+    async def remove(self, episodes: Sequence[EpisodeHash]) -> int:
         """Delete episodes, the facts, concepts and contexts that nothing else needs, and every
         promotion that counts one of them; the promotion's remaining episodes count by themselves
-        again. Returns how many of the given episodes existed.
-
-        With `traceless`, when this returns the store's files hold no byte of anything ever deleted.
+        again. Returns how many of the given episodes existed. Deleted bytes stay in the file until
+        the search index, which is in the same file, is erased.
         """
 
     async def counts(self) -> GraphCounts:

@@ -155,7 +155,7 @@ class GraphKeeper:
 
     async def erase(self, erasure: Erasure) -> int:
         """See Eraser; return the number of episodes, including those of facts forgotten since the
-        last call.
+        last call. The index, whose file contains the tables, must be erased afterwards.
         """
         async with self._lock:
             await self._level()
@@ -318,14 +318,15 @@ class GraphKeeper:
         self, gone: Sequence[KeptRecords], kind: str, *, traceless: bool = False
     ) -> int:
         """Delete records and their episodes in the tables, for good."""
+        if not gone:
+            return 0
         names = [ref for one in gone if one.row.teller for ref in one.relation.refs]
         episodes = [one.relation.episode for one in gone]
-        if gone:
-            await self._records.drop(episodes, names, traceless=traceless)
-            self._kept = None
-            await self._journal.enter(kind, "\n".join(sorted(map(str, episodes))).encode())
+        await self._records.drop(episodes, names, traceless=traceless)
+        self._kept = None
+        await self._journal.enter(kind, "\n".join(sorted(map(str, episodes))).encode())
         async with self._text.changing(one.record.contexts[0].event_time for one in gone):
-            return await self._store.remove(episodes, traceless=traceless)
+            return await self._store.remove(episodes)
 
     async def _entered(self, row: KeptEpisode) -> KeptEpisode:
         """Return the row with its receipt, after entering it in the chain, if one is kept."""
