@@ -267,6 +267,10 @@ class SqliteSessions:
         now = self._clock.now()
         return (*stored, SessionInfo(MAIN, "", now, now, 0, 0, 0, 0))
 
+    async def row_counts(self) -> Mapping[SessionKey, int]:
+        """See SessionStore."""
+        return await self._db.read(transcript.row_counts)
+
     async def rows(
         self, session: SessionKey, first: int = 1, limit: int | None = None
     ) -> tuple[Row, ...]:

@@ -64,6 +64,7 @@ SELECT seq FROM rows WHERE session_id = ? AND opens_turn = 1 ORDER BY seq DESC L
 _LISTED = """
 SELECT * FROM sessions WHERE key NOT LIKE 'heartbeat:%' ORDER BY updated_at DESC, id DESC
 """
+_ROW_COUNTS = _LISTED.replace("*", "key, rows")
 _MADE = f"chat:{'[0-9a-f]' * 12}"  # keys made for clients that named none
 _UNUSED = """
 SELECT id FROM sessions WHERE rows = 0 AND turns = 0 AND key GLOB ? AND created_at < ?
@@ -281,6 +282,11 @@ def list_sessions(conn: sqlite3.Connection) -> tuple[SessionInfo, ...]:
     """
     found = conn.execute(_LISTED)
     return tuple(_load_info(s) for s in found)
+
+
+def row_counts(conn: sqlite3.Connection) -> dict[SessionKey, int]:
+    """Return the number of rows of each session that `list_sessions` returns."""
+    return {SessionKey(found["key"]): found["rows"] for found in conn.execute(_ROW_COUNTS)}
 
 
 def unused_sessions(conn: sqlite3.Connection, before: datetime) -> list[tuple[int]]:

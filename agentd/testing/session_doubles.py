@@ -257,6 +257,10 @@ class MemorySessions:
             newest.append(SessionInfo(MAIN, "", now, now, 0, 0, 0, 0))
         return tuple(newest)
 
+    async def row_counts(self) -> Mapping[SessionKey, int]:
+        stored = (info for info in await self.sessions() if info.key in self._sessions)
+        return {info.key: info.rows for info in stored}
+
     async def rows(
         self, session: SessionKey, first: int = 1, limit: int | None = None
     ) -> tuple[Row, ...]:

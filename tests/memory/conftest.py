@@ -103,6 +103,9 @@ class ListStore:
             for key, rows in self.transcripts.items()
         )
 
+    async def row_counts(self):
+        return {key: len(rows) for key, rows in self.transcripts.items()}
+
     async def rows(self, session: str, first: int = 1, limit: int | None = None):
         self.reads += 1
         if session not in self.transcripts:

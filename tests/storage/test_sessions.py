@@ -336,6 +336,21 @@ async def test_the_sessions_of_heartbeats_are_not_listed(stores):
     beat = request("look", "b1", SessionKey("heartbeat:main"), origin=Origin.HEARTBEAT)
     await stores.sessions.receive(beat)
     assert [s.key for s in await stores.sessions.sessions()] == [MAIN]
+    assert await stores.sessions.row_counts() == {}
+
+
+async def test_the_rows_of_stored_sessions_are_counted_in_the_order_of_last_use(stores, clock):
+    store = stores.sessions
+    assert await store.row_counts() == {}
+    await store.create(CHAT)
+    clock.jump(timedelta(minutes=1))
+    await talk(store, "one", "a")
+    clock.jump(timedelta(minutes=1))
+    other = SessionKey("chat:other")
+    await store.create(other)
+    listed = [(info.key, info.rows) for info in await store.sessions()]
+    assert list((await store.row_counts()).items()) == listed
+    assert listed == [(other, 0), (MAIN, 2), (CHAT, 0)]
 
 
 async def test_imported_rows_keep_their_dates_and_come_once(stores):

@@ -64,6 +64,11 @@ class Transcripts(Protocol):
     async def sessions(self) -> tuple[SessionInfo, ...]:
         """Return all sessions, the last used first; `main` is always among them."""
 
+    async def row_counts(self) -> Mapping[SessionKey, int]:
+        """Return the number of rows of each stored session of `sessions`, in the same order; much
+        faster for thousands of them.
+        """
+
     async def rows(
         self, session: SessionKey, first: int = 1, limit: int | None = None
     ) -> tuple[Row, ...]:

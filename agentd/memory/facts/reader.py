@@ -208,8 +208,8 @@ class PassageReader:
     async def is_unread(self) -> Mapping[SessionKey, bool]:
         """Return for each session whether it has rows after its mark. Raises StorageError."""
         marks = await self._store.marks()
-        infos = await self._sessions.sessions()
-        return {info.key: info.rows > marks.get(info.key, 0) for info in infos}
+        counts = await self._sessions.row_counts()
+        return {session: rows > marks.get(session, 0) for session, rows in counts.items()}
 
     async def _read_passage(
         self,

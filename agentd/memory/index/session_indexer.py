@@ -85,18 +85,18 @@ class SessionIndexer:
             return
         async with self._lock:
             marks = await self._load_marks()
-            infos = await self._store.sessions() if self.is_on else ()
-            gone = marks.keys() - {path_of(info.key) for info in infos}
-            begun_again = {path for i in infos if i.rows < marks.get(path := path_of(i.key), 0)}
-            await self._forget(gone | begun_again, marks)
-            changed = [i for i in infos if i.rows != marks.get(path_of(i.key), 0)]
+            stored = await self._store.row_counts() if self.is_on else {}
+            counts = {path_of(session): rows for session, rows in stored.items()}
+            begun_again = {path for path, rows in counts.items() if rows < marks.get(path, 0)}
+            await self._forget((marks.keys() - counts.keys()) | begun_again, marks)
+            changed = [one for one, rows in stored.items() if rows != marks.get(path_of(one), 0)]
         self._left = len(changed)
         try:
-            for info in changed:
+            for session in changed:
                 if between is not None:
                     await between()
                 async with self._lock:
-                    await self._follow(info.key, await self._load_marks(), gather=gather)
+                    await self._follow(session, await self._load_marks(), gather=gather)
                 self._left -= 1
         finally:
             self._left = 0
