@@ -20,7 +20,9 @@ _GZIP = b"\x1f\x8b"
 _FIRST = "state/state.db"  # the first entry of a backup's archive
 _ASIDE = re.compile(r"\.(?:before|restore|corrupt|damaged)-")
 _WORDLESS = re.compile(r"(?:beside\.json|\w+\.key)\.")  # they hold no words
-_BESIDE = ("", "-wal", "-shm", "-journal")  # suffixes of the files of a SQLite database
+# Suffixes of a database's files; the last one numbers its commits.
+_BESIDE = ("", "-wal", "-shm", "-journal", "-acknowledged")
+_LEAST = 1 << 11  # bytes; a backup is larger, since the database's schema alone packs to more
 _PART = 1 << 18  # bytes of a file searched at once
 _OVERLAP = 1 << 13  # bytes that two parts share, so that no expression is cut in two
 
@@ -74,8 +76,10 @@ class Copies:
                 if _is_folder(entry):
                     if not is_aside:
                         folders.append(path)
-                elif name not in names and _is_another(entry, apart):
+                elif name not in names and (size := _size(entry, apart)) is not None:
                     is_erased = are_erased or path in self._erased
+                    if is_erased and size < _LEAST:  # thousands of notes need not be opened
+                        continue
                     if _is_copy(path, Erasure() if is_erased else words):
                         yield path
 
@@ -107,13 +111,16 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _is_another(entry: os.DirEntry[str], apart: frozenset[tuple[int, int]]) -> bool:
-    """Whether the entry is a regular file and not one of `apart`; decided without opening it."""
+def _size(entry: os.DirEntry[str], apart: frozenset[tuple[int, int]]) -> int | None:
+    """Return the bytes of a regular file, without opening it; None for others and those of
+    `apart`.
+    """
     try:
         seen = entry.stat(follow_symlinks=False)
     except OSError:
-        return False
-    return stat.S_ISREG(seen.st_mode) and (seen.st_dev, seen.st_ino) not in apart
+        return None
+    is_another = stat.S_ISREG(seen.st_mode) and (seen.st_dev, seen.st_ino) not in apart
+    return seen.st_size if is_another else None
 
 
 def _is_copy(path: str, words: Erasure) -> bool:

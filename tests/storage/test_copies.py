@@ -64,6 +64,25 @@ async def test_snapshots_and_exports_that_hold_the_words_are_named(tmp_path):
     assert await copies.list(NOTHING) == ()
 
 
+async def test_where_erasures_reach_only_what_may_be_a_backup_is_opened(tmp_path):
+    file, inner = tmp_path / "state.db", tmp_path / "workspace"
+    async with Database.open(file, STATE):
+        pass
+    inner.mkdir()
+    with tarfile.open(inner / "monday.gz", "w:gz") as backup:
+        backup.add(file, "state/state.db")  # of a home without any content
+    archive(inner / "note.md", "state/state.db")
+    assert await Copies([tmp_path], [file], erased=[inner]).list(NOTHING) == (
+        str(inner / "monday.gz"),
+    )
+
+
+async def test_the_record_of_commits_is_not_taken_for_a_text(tmp_path):
+    (tmp_path / "state.db-acknowledged").write_bytes(b"The user lives in Ulm.")
+    copies = Copies([tmp_path], [tmp_path / "state.db"])
+    assert await copies.list(Erasure(spans=("The user lives in Ulm.",))) == ()
+
+
 async def test_the_journal_is_named_with_the_command_that_empties_it(tmp_path):
     copies = Copies([tmp_path], (), "journalctl --rotate --vacuum-time=1s")
     assert await copies.list(NOTHING) == ("journal (journalctl --rotate --vacuum-time=1s)",)
