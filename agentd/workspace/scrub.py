@@ -35,6 +35,7 @@ from agentd.workspace.os_errors import translate_os_errors
 from agentd.workspace.versions import Versions, folder_of
 
 _BEGINS = re.compile(r"\s*(?:[-*+•–#>|]|\d{1,3}[.)]\s)")
+_TOMBSTONE = re.compile(r"<!-- forgotten id=[\w-]+ at=\S+ -->\s*")
 _MOST = 20  # lines of one paragraph
 
 
@@ -486,7 +487,9 @@ def _in_bytes(text: str, spans: Sequence[Span]) -> list[Span]:
 
 
 def _lines_naming(text: str, ids: Sequence[str]) -> Iterator[Span]:
-    """Yield the spans of the lines that contain the ids of these facts."""
+    """Yield the spans of the lines that contain the ids of these facts, except tombstones: they say
+    nothing, and without them a version would not equal the page that it was made from.
+    """
     if not ids:
         return
     named = re.compile(rf"id=(?<!\wid=)(?:{'|'.join(map(re.escape, ids))})(?![\w-])")
@@ -495,7 +498,8 @@ def _lines_naming(text: str, ids: Sequence[str]) -> Iterator[Span]:
         if found.start() >= done:
             first = text.rfind("\n", 0, found.start()) + 1
             done = text.find("\n", found.end()) + 1 or len(text)
-            yield first, done
+            if not _TOMBSTONE.fullmatch(text, first, done):
+                yield first, done
 
 
 def _without(text: str, spans: Sequence[Span]) -> str:

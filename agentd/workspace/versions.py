@@ -194,7 +194,9 @@ class Versions:
 
     def masked(self, path: str, old: bytes, new: bytes) -> None:
         """Keep lines from outside recorded as such after words in them were masked."""
-        self._keep_outside(folder_of(path), old, new)
+        folder = folder_of(path)
+        if not self._outside.is_empty(folder):
+            self._keep_outside(folder, old, new)
 
     def inherit(self, path: str, source: str, lines: Sequence[bytes]) -> None:
         """Record `lines` as agentd's or from outside where they are so in `source`."""
@@ -252,6 +254,7 @@ class Versions:
         form, blob = b"", _ABSENT  # the longest form of a content that only grew, and its file
         grown: list[int] = []  # indices in `rewritten` of the versions that `form` starts with
         sizes = {entry.name: entry.size for entry in self._root.entries((folder,))}
+        is_marked = not self._outside.is_empty(folder)
         for entry in reversed(log):
             data = kept.content(entry)
             if data is None:
@@ -260,7 +263,8 @@ class Versions:
             new = change(data)
             if new != data:
                 changed += 1
-                self._keep_outside(folder, data, new)
+                if is_marked:
+                    self._keep_outside(folder, data, new)
             if not (form and form.startswith(new)):
                 _digest(rewritten, grown, form)
                 form, grown = new, []
@@ -306,8 +310,6 @@ class Versions:
             self._outside.drop(folder, [*lines, *name])
 
     def _keep_outside(self, folder: str, old: bytes, new: bytes) -> None:
-        if self._outside.is_empty(folder):
-            return
         before, after = lines_of(old), lines_of(new)
         gone = set(compress(before, self._outside.own(folder, before))).difference(after)
         if gone:

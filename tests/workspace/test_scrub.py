@@ -316,6 +316,28 @@ async def test_the_lines_of_forgotten_facts_go_from_what_their_page_was(home, ow
     assert await files.version("a.md", 1) == lines.encode()
 
 
+async def test_the_version_of_a_page_that_lost_a_fact_stays_equal_to_the_page(home, owner) -> None:
+    files, page = home.files(), "memory/facts.md"
+    author = Author("facts")
+    await change(files, page, "- Ulm. <!-- fact id=k3f9 -->\n", owner, author)
+    tombstone = "<!-- forgotten id=k3f9 at=2026-11-29T10:45:14.602406Z -->\n"
+    await change(files, page, tombstone, owner, author, FileAction.WRITE)
+    assert await VersionEraser(files, home.versions).erase(Erasure(ids=("k3f9",))) == 1
+    assert await files.version(page, 1) == b""
+    assert await files.version(page, 2) == tombstone.encode()
+    await change(files, page, "- Tea. <!-- fact id=abcd -->\n", owner, author)
+    _, versions = await files.history(page)
+    assert [version.by.kind for version in versions] == ["facts"] * 3
+
+
+@pytest.mark.parametrize("line", ["- Ulm <!-- forgotten id=k3f9 at=1 -->", "<!-- fact id=k3f9 -->"])
+async def test_no_line_with_words_counts_as_a_tombstone(home, owner, line) -> None:
+    files, page = home.files(), "memory/facts.md"
+    await change(files, page, f"{line}\n", owner, Author("facts"))
+    assert await VersionEraser(files, home.versions).erase(Erasure(ids=("k3f9",))) == 1
+    assert await files.version(page, 1) == b""
+
+
 async def test_without_anything_there_is_nothing_to_do(home) -> None:
     files = home.files()
     assert await notes(home, files).erase(WORDS) == 0
