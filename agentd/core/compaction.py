@@ -73,12 +73,13 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The model's answer to a Question. `writes` counts the successful calls of tools that change
-    files.
+    files, `failed` the failed calls of all tools but those that only read.
     """
 
     text: str
     writes: int
     usage: Usage
+    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

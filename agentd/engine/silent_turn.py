@@ -102,11 +102,10 @@ class SilentTurns:
     def _answer(self, turn: Turn) -> Answer:
         if turn.failure is not None:
             raise ProviderError(turn.failure.message, kind="unknown")
-        writes = sum(
-            1
-            for made in turn.tool_calls
-            if not made.is_error
-            and (spec := self._toolbox.spec(made.name)) is not None
-            and spec.effect is Effect.FILE
-        )
-        return Answer(turn.text, writes, turn.usage)
+        writes = failed = 0
+        for made in turn.tool_calls:
+            spec = self._toolbox.spec(made.name)
+            effect = spec.effect if spec is not None else Effect.EXTERNAL
+            writes += effect is Effect.FILE and not made.is_error
+            failed += effect is not Effect.READ_ONLY and made.is_error
+        return Answer(turn.text, writes, turn.usage, failed)

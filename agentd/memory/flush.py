@@ -181,6 +181,8 @@ class MemoryFlush:
         failpoints.hit("flush.done")
         if answer.writes:
             return True, _STORED
+        if answer.failed:  # it had something to store, whatever it replied behind that
+            return False, "write_failed"
         return (True, "no_reply") if is_no_reply(answer.text) else (False, "wrote_nothing")
 
     async def _failed(self, session: SessionKey, reason: str) -> int:

@@ -1,4 +1,4 @@
-"""A hook's question whose time is over in the very moment in which its answer is stored."""
+"""What becomes of a hook's question: its calls counted, and its time over just as its answer is stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentd.engine.budget import Charges
 from agentd.engine.loop import Loop
 from agentd.engine.silent_turn import SilentTurns
 from agentd.engine.workers import Stopping
-from agentd.testing import ScriptedProvider
+from agentd.testing import ScriptedProvider, call
 
 
 class SlowToSay:
@@ -30,10 +30,8 @@ class SlowToSay:
         await asyncio.Event().wait()
 
 
-async def test_an_answer_that_is_stored_is_given_though_who_asked_gives_up(world) -> None:
-    world.provider = ScriptedProvider("nothing to save")
-    await world.start()
-    engine, store = world.engine, SlowToSay(world.store)
+def silent_turns(world: Any, store: Any) -> SilentTurns:
+    engine = world.engine
     stopping = Stopping()
     loop = Loop(
         store,
@@ -45,11 +43,27 @@ async def test_an_answer_that_is_stored_is_given_though_who_asked_gives_up(world
         stopping,
         max_model_calls=5,
     )
-    silent = SilentTurns(store, loop, engine.builder, engine.toolbox, world.clock, stopping)
-    question = Question("flush:1", "Be brief.", "What is to be kept?", (), frozenset())
-    asking = asyncio.create_task(silent.ask(MAIN, question))
+    return SilentTurns(store, loop, engine.builder, engine.toolbox, world.clock, stopping)
+
+
+QUESTION = Question("flush:1", "Be brief.", "What is to be kept?", (), frozenset())
+
+
+async def test_a_call_that_failed_is_counted(world) -> None:
+    world.provider = ScriptedProvider(call("write_it_down", content="4417"), "NO_REPLY")
+    await world.start()
+    answer = await silent_turns(world, world.store).ask(MAIN, QUESTION)
+    assert (answer.text, answer.writes, answer.failed) == ("NO_REPLY", 0, 1)
+
+
+async def test_an_answer_that_is_stored_is_given_though_who_asked_gives_up(world) -> None:
+    world.provider = ScriptedProvider("nothing to save")
+    await world.start()
+    store = SlowToSay(world.store)
+    silent = silent_turns(world, store)
+    asking = asyncio.create_task(silent.ask(MAIN, QUESTION))
     await store.stored.wait()
     asking.cancel()
     assert (await asking).text == "nothing to save"
-    assert (await silent.ask(MAIN, question)).text == "nothing to save"
+    assert (await silent.ask(MAIN, QUESTION)).text == "nothing to save"
     assert len(world.provider.prompts) == 1

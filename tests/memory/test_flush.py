@@ -17,6 +17,7 @@ from agentd.testing import FakeClock
 SILENT = Answer("NO_REPLY", 0, Usage())
 WROTE = Answer("done", 1, Usage())
 CHATTY = Answer("I would save that you like tea.", 0, Usage())
+REFUSED = Answer("NO_REPLY", 0, Usage(), failed=1)
 DOWN = ProviderError("down", kind="overloaded")
 HANGS = object()
 
@@ -68,6 +69,7 @@ def planned(row):
         (Answer("**no_reply.**", 0, Usage()), "no_reply"),
         (WROTE, "stored"),
         (Answer("", 2, Usage()), "stored"),
+        (Answer("done", 1, Usage(), failed=1), "stored"),
     ],
 )
 async def test_a_good_answer_covers_the_rows(flush, planned, store, answer, reason):
@@ -82,7 +84,7 @@ async def test_a_good_answer_covers_the_rows(flush, planned, store, answer, reas
 
 
 @pytest.mark.parametrize(
-    "answer", [CHATTY, Answer("", 0, Usage()), DOWN, ContextOverflow("big"), HANGS]
+    "answer", [CHATTY, REFUSED, Answer("", 0, Usage()), DOWN, ContextOverflow("big"), HANGS]
 )
 async def test_a_bad_answer_is_one_failure_and_covers_nothing(flush, planned, store, answer):
     model = Model(answer)
@@ -94,7 +96,12 @@ async def test_a_bad_answer_is_one_failure_and_covers_nothing(flush, planned, st
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
-    [(CHATTY, "wrote_nothing"), (DOWN, "provider_overloaded"), (HANGS, "timeout")],
+    [
+        (CHATTY, "wrote_nothing"),
+        (REFUSED, "write_failed"),
+        (DOWN, "provider_overloaded"),
+        (HANGS, "timeout"),
+    ],
 )
 async def test_the_third_failure_is_recorded_and_lets_go(flush, planned, store, answer, reason):
     store.failures = 2
