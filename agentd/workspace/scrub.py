@@ -418,34 +418,33 @@ class VersionEraser:
                 if line in marks.get(number, {}):
                     marked[text] = marks[number][line]
         ids = erasure.ids if path == FACTS_PATH else ()
-        return self._versions.rewrite(folder, _Cut(erasure, marked, ids))
+        cut = _Cut(erasure, marked, ids)
+        return self._versions.rewrite(folder, cut, cut.new_size)
 
 
 class _Cut:
-    """Removes the words to erase from a sequence of contents. A content that is the beginning of an
-    earlier one (a file that only grew) is not searched again: its result is the beginning of the
-    earlier result.
+    """Removes the words to erase from contents. The beginning of a content (a file that only grew)
+    need not be searched again: its result is the beginning of that of the whole.
     """
 
     def __init__(self, erasure: Erasure, marked: Mapping[str, Erasure], ids: Sequence[str]) -> None:
         self._erasure = erasure
         self._marked = marked  # by paragraph text; added lines may change where paragraphs end
         self._ids = ids
-        self._long = b""
+        self._long = b""  # the content of the last call
         self._lines: list[Span] = []  # removed lines of facts: byte spans in `_long`
         self._spans: list[
             Span
         ] = []  # masked passages: byte spans in what is left without these lines
         self._kept: list[Span] = []  # passages never masked, whatever they say: spans as above
-        self._cut = b""
 
-    def __call__(self, data: bytes) -> bytes:
-        """Return the content without the words to erase."""
-        is_grown = data.endswith(b"\n") and self._long.startswith(data) and not self._marked
-        if is_grown and (end := self._end(len(data))) is not None:
-            return self._cut[: offset_after_masking(end, self._spans)]
-        self._look_through(data)
-        return self._cut
+    def new_size(self, size: int) -> int | None:
+        """Return the size of the result for the first `size` bytes of the content of the last call,
+        None if that result may not be the beginning of what the call returned.
+        """
+        is_complete = self._long[size - 1 : size] == b"\n" and not self._marked
+        end = self._end(size) if is_complete else None
+        return None if end is None else offset_after_masking(end, self._spans)
 
     def _end(self, size: int) -> int | None:
         """Return the byte offset that corresponds to `size` once the lines of facts are removed;
@@ -455,7 +454,8 @@ class _Cut:
         is_cut = any(first < end < last for first, last in (*self._spans, *self._kept))
         return None if is_cut else end
 
-    def _look_through(self, data: bytes) -> None:
+    def __call__(self, data: bytes) -> bytes:
+        """Return the content without the words to erase."""
         text = _decode(data)
         # Lines of facts first: searching the words is fast, but locating each match is slow.
         lines = list(_lines_naming(text, self._ids))
@@ -470,7 +470,7 @@ class _Cut:
         kept = () if self._ids else marks_in(text)
         masked = apart(spans, kept)
         self._kept, self._spans = _in_bytes(text, kept), _in_bytes(text, masked)
-        self._cut = _encode(mask_spans(text, masked))
+        return _encode(mask_spans(text, masked))
 
 
 def _in_bytes(text: str, spans: Sequence[Span]) -> list[Span]:

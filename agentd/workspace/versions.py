@@ -237,42 +237,55 @@ class Versions:
         kept = _Kept(self._root, folder, log)
         form: bytes | None = None
         for entry in reversed(log):
-            data = kept.content(entry)
+            data = kept.view(entry)
             if data is not None and not (form is not None and form.startswith(data)):
                 form = kept.whole
                 yield form
 
-    def rewrite(self, folder: str, change: Callable[[bytes], bytes]) -> int:
+    def rewrite(
+        self,
+        folder: str,
+        change: Callable[[bytes], bytes],
+        new_size: Callable[[int], int | None],
+    ) -> int:
         """Replace every kept content of this folder by `change(content)`, called with the newest
-        first; return how many versions changed. The record of agentd's lines stays valid. What a
-        crash left after the versions in a file is dropped.
+        first; return how many versions changed. It is not called where `new_size(N)` tells how long
+        its result is for the first N bytes of what it was called with last, being the beginning of
+        the last result. The record of agentd's lines stays valid. What a crash left after the
+        versions in a file is dropped.
         """
         log = self._load(folder)
         kept = _Kept(self._root, folder, log)
         rewritten: list[_Entry] = []
         changed, is_left = 0, False
+        called_with = b""
         form, blob = b"", _ABSENT  # the longest form of a content that only grew, and its file
         grown: list[int] = []  # indices in `rewritten` of the versions that `form` starts with
         sizes = {entry.name: entry.size for entry in self._root.entries((folder,))}
         is_marked = not self._outside.is_empty(folder)
         for entry in reversed(log):
-            data = kept.content(entry)
-            if data is None:
+            there = kept.view(entry)
+            if there is None:
                 rewritten.append(replace(entry, blob=_ABSENT))
                 continue
-            new = change(data)
-            if new != data:
+            is_known = bool(form) and called_with.startswith(there)
+            size = new_size(len(there)) if is_known else None
+            if size is None:
+                called_with = bytes(there)
+                new = change(called_with)
+                size = len(new)
+                if not (form and form.startswith(new)):
+                    _digest(rewritten, grown, form)
+                    form, grown = new, []
+                    is_alone = new == called_with and sizes.get(entry.blob) == size
+                    blob = entry.blob if is_alone else self._keep_alone(folder, form, called_with)
+            if size != len(there) or not form.startswith(there):
                 changed += 1
                 if is_marked:
-                    self._keep_outside(folder, data, new)
-            if not (form and form.startswith(new)):
-                _digest(rewritten, grown, form)
-                form, grown = new, []
-                is_alone = new == data and sizes.get(entry.blob) == len(data)
-                blob = entry.blob if is_alone else self._keep_alone(folder, form, data)
+                    self._keep_outside(folder, bytes(there), form[:size])
             is_left = is_left or blob != entry.blob
             grown.append(len(rewritten))
-            version = replace(entry.version, size=len(new))
+            version = replace(entry.version, size=size)
             rewritten.append(_Entry(version, blob, entry.is_done))
         _digest(rewritten, grown, form)
         if changed or is_left:
@@ -481,6 +494,10 @@ class _Kept:
 
     def content(self, entry: _Entry) -> bytes | None:
         """Return the version's content; None if absent or not kept. Raises OSError."""
+        return None if self.view(entry) is None else self._data[: entry.version.size]
+
+    def view(self, entry: _Entry) -> memoryview | None:
+        """Do what `content` does without copying what may be one of many beginnings of a file."""
         version = entry.version
         if not version.digest:
             return None
@@ -492,7 +509,7 @@ class _Kept:
             self._blob = entry.blob
             self._digests = _digests_of(self._data, self._sizes[entry.blob])
         is_whole = self._digests[version.size] == version.digest
-        return self._data[: version.size] if is_whole else None
+        return memoryview(self._data)[: version.size] if is_whole else None
 
 
 def _digests_of(data: bytes, sizes: Iterable[int]) -> dict[int, str]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import time
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -447,9 +450,30 @@ SAID = Erasure(spans=("Quastel", "my cat is Quastel", "agentd"), sentences=("he 
 def test_what_begins_a_longer_content_loses_the_same_as_by_itself(lines, is_page):
     ids = ("k3f9",) if is_page else ()
     cut = _Cut(SAID, {}, ids)
+    whole = cut(b"".join(lines))
     for count in range(len(lines), 0, -1):
         content = b"".join(lines[:count])
-        assert cut(content) == _Cut(SAID, {}, ids)(content)
+        if (size := cut.new_size(len(content))) is not None:
+            assert whole[:size] == _Cut(SAID, {}, ids)(content)
+
+
+@given(LINES, LINES, st.booleans())
+def test_versions_lose_the_same_together_as_each_by_itself(first, second, is_page):
+    path = "memory/facts.md" if is_page else NOTE
+    texts = [b"".join(lines[:n]) for lines in (first, second) for n in range(1, len(lines) + 1)]
+    wanted = [_Cut(SAID, {}, ("k3f9",) if is_page else ())(text) for text in texts]
+    with TemporaryDirectory() as root:
+        versions, folder = Versions(Path(root)), folder_of(path)
+        old = Content(None)
+        for text in texts:
+            new = Content(text)
+            versions.begin(path, old, new, MODEL, datetime(2026, 11, 22, tzinfo=UTC))
+            versions.finish(path, old, new)
+            old = new
+        cut = _Cut(SAID, {}, ("k3f9",) if is_page else ())
+        changed = versions.rewrite(folder, cut, cut.new_size)
+        assert changed == sum(a != b for a, b in zip(texts, wanted, strict=True))
+        assert [data for _, data in versions.contents(folder)] == wanted
 
 
 async def test_a_page_that_grew_is_looked_through_once(home, owner) -> None:
@@ -463,9 +487,16 @@ async def test_a_page_that_grew_is_looked_through_once(home, owner) -> None:
             looked.append(text)
             return super().found(text, *where, begins=begins)
 
-    cut = _Cut(Looked(spans=("Tea 1",)), {}, ("abc0",))
-    assert Versions(home.versions).rewrite(folder_of(page), cut) == 5
-    assert len(looked) == 1
+    calls = []
+
+    class Called(_Cut):
+        def __call__(self, data):
+            calls.append(data)
+            return super().__call__(data)
+
+    cut = Called(Looked(spans=("Tea 1",)), {}, ("abc0",))
+    assert Versions(home.versions).rewrite(folder_of(page), cut, cut.new_size) == 5
+    assert len(looked) == len(calls) == 1
     assert await files.version(page, 2) == f"- {MASK}. <!-- fact id=abc1 -->\n".encode()
     _, versions = await files.history(page)
     for version in versions:
