@@ -448,8 +448,9 @@ def _rows_look(
     rows = conn.execute(_BLOCKS, (after, PAGE)).fetchall()
     if not rows:
         return None, []
-    last = int(rows[-1]["place"])
-    chosen = {rows[n]["place"] for n in wanted.among([row["text"] for row in rows])}
+    places, texts = zip(*rows, strict=True)
+    last = int(places[-1])
+    chosen = {places[n] for n in wanted.among(texts)}
     named = json.dumps([_number(one) for one in wanted.places if one.startswith("sessions/")])
     found = conn.execute(_OF_ROWS["rows"], (named,))
     chosen |= {number for (number,) in found if after < number <= last}

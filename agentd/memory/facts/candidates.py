@@ -73,6 +73,7 @@ class Words:
             for word in wanted
             if word.isascii()
         }
+        self._any = re.compile(_any_of(self._needles))
 
     def found(self, text: str) -> frozenset[str]:
         """Return the words that the text contains."""
@@ -95,12 +96,11 @@ class Words:
         found = {n for n in set(range(len(texts))).difference(usual) if self.stand_in(texts[n])}
         begins = list(accumulate((len(texts[n]) + 1 for n in usual), initial=1))
         bare = _bare("\n".join(texts[n] for n in usual))
-        for needle in self._needles:
-            at = bare.find(needle)
-            while at >= 0:  # offset of the blank before the word
-                place = bisect_right(begins, at + 1) - 1
-                found.add(usual[place])
-                at = bare.find(needle, begins[place + 1] - 1)
+        at = self._any.search(bare)
+        while at is not None:  # it starts with the blank before the word
+            place = bisect_right(begins, at.start() + 1) - 1
+            found.add(usual[place])
+            at = self._any.search(bare, begins[place + 1] - 1)
         return sorted(found)
 
 
@@ -407,6 +407,21 @@ def words_with(text: str, is_meant: Callable[[str], bool]) -> Iterator[str]:
 def _is_usual(text: str) -> bool:
     """Whether the words of a text can be found in its bytes: it is ASCII without escapes."""
     return text.isascii() and "\\" not in text
+
+
+def _any_of(needles: Iterable[bytes]) -> bytes:
+    """Return the pattern of any of these byte strings; letters that several start with come once,
+    which halves the time of a search. If there are none it matches nothing.
+    """
+    ends: dict[int, list[bytes]] = defaultdict(list)
+    for needle in needles:
+        if not needle:
+            return b""  # the others only go on from here
+        ends[needle[0]].append(needle[1:])
+    parts = [re.escape(bytes((first,))) + _any_of(rest) for first, rest in sorted(ends.items())]
+    if len(parts) == 1:
+        return parts[0]
+    return b"(?:" + b"|".join(parts) + b")" if parts else b"(?!)"
 
 
 def _bare(text: str) -> bytes:
