@@ -26,7 +26,7 @@ from agentd.core.search import (
     Unembedded,
 )
 from agentd.storage import index_rows as rows
-from agentd.storage.index_rows import CHUNK, chunk_of
+from agentd.storage.index_rows import CHUNK, CHUNKS, chunk_of
 from agentd.storage.sqlite import Database
 
 COVERAGE_WEIGHT = 0.6  # weight of the share of the query that a chunk contains; the rest is bm25
@@ -47,12 +47,11 @@ SELECT COLUMNS, c.terms, m.rank FROM (
             WHERE chunks.id = words_SCOPE.rowid
         ) IN (SELECT value FROM json_each(:sources)))
     ORDER BY rank, rowid LIMIT :limit
-) m JOIN chunks c ON c.id = m.id JOIN files f ON f.id = c.file_id
+) m JOIN chunks c ON c.id = m.id JOIN chunk_lines l ON l.id = m.id JOIN files f ON f.id = c.file_id
 """.replace("COLUMNS", CHUNK)
 _OWN = """
-SELECT COLUMNS, c.terms FROM chunks c JOIN files f ON f.id = c.file_id
-WHERE c.scope = ? ORDER BY c.id DESC LIMIT ?
-""".replace("COLUMNS", CHUNK)
+SELECT COLUMNS, c.terms FROM CHUNKS WHERE c.scope = ? ORDER BY c.id DESC LIMIT ?
+""".replace("COLUMNS", CHUNK).replace("CHUNKS", CHUNKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +158,8 @@ CACHED = 50_000  # newest vectors that are kept although no chunk needs them
 
 _LOAD = """
 SELECT COLUMNS, c.terms, c.traits FROM (SEEN ORDER BY id LIMIT :limit) s
-JOIN chunks c ON c.id = s.id JOIN files f ON f.id = c.file_id ORDER BY c.id
+JOIN chunks c ON c.id = s.id JOIN chunk_lines l ON l.id = s.id JOIN files f ON f.id = c.file_id
+ORDER BY c.id
 """.replace("COLUMNS", rows.CHUNK)
 _LOAD_ALL = _LOAD.replace("SEEN", "SELECT id FROM chunks WHERE id > :after")
 _LOAD_SEEN = _LOAD.replace(  # two walks of the index: chunks that may not be seen cost no time
@@ -174,12 +174,12 @@ WHERE m.name = :model AND c.id > :after AND c.id <= :upto
 """
 _VECTORS_SEEN = f"{_VECTORS} AND c.scope IN ('', :own)"
 _LACKING = """
-SELECT COLUMNS FROM chunks c JOIN files f ON f.id = c.file_id
+SELECT COLUMNS FROM CHUNKS
 WHERE c.id > :after AND NOT EXISTS (
     SELECT 1 FROM embeddings e WHERE e.digest = c.digest
         AND e.model_id = (SELECT id FROM models WHERE name = :model)
 ) ORDER BY c.id LIMIT :limit
-"""
+""".replace("CHUNKS", CHUNKS)
 _PENDING = _LACKING.replace("COLUMNS", f"{rows.CHUNK}, c.digest")
 _COUNT_PENDING = "SELECT count(*) FROM (LACKING)".replace(
     "LACKING", _LACKING.replace("COLUMNS", "1")

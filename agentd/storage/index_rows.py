@@ -11,7 +11,7 @@ from agentd.core.search import MOVES, Chunk, Entry, Patch, Source
 from agentd.core.text import well_formed
 
 CHUNK = (
-    "c.id, f.path, f.source, c.scope, c.start_line, c.end_line, c.date, c.speaker, c.context,"
+    "c.id, f.path, f.source, c.scope, l.start_line, l.end_line, c.date, c.speaker, c.context,"
     " c.importance, c.text"
 )
 _UPSERT_FILE = """
@@ -19,24 +19,32 @@ INSERT INTO files (path, source, digest) VALUES (?, ?, ?)
 ON CONFLICT (path) DO UPDATE SET source = excluded.source, digest = excluded.digest RETURNING id
 """
 _LAST_ID = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'chunks'"
-_INSERT_CHUNK = "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_ALL_OF_FILE = "SELECT * FROM chunks WHERE file_id = ? AND start_line >= ? ORDER BY id"
+CHUNKS = "chunks c LEFT JOIN chunk_lines l ON l.id = c.id JOIN files f ON f.id = c.file_id"
+_INSERT_CHUNK = "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_LINES = "INSERT INTO chunk_lines VALUES (?, ?, ?, ?)"
+_ALL_OF_FILE = """
+SELECT l.start_line, l.end_line, c.* FROM chunk_lines l JOIN chunks c ON c.id = l.id
+WHERE l.file_id = ? AND l.start_line >= ? ORDER BY l.id
+"""
 _ENTRIES_OF_FILE = """
-SELECT COLUMNS, c.terms, c.digest, c.traits FROM files f JOIN chunks c ON c.file_id = f.id
-WHERE f.path = ? AND c.start_line >= ? ORDER BY c.start_line, c.id
+SELECT COLUMNS, c.terms, c.digest, c.traits
+FROM files f JOIN chunk_lines l ON l.file_id = f.id JOIN chunks c ON c.id = l.id
+WHERE f.path = ? AND l.start_line >= ? ORDER BY l.start_line, l.id
 """.replace("COLUMNS", CHUNK)
-_IDS_OF_FILE = "SELECT id FROM chunks WHERE file_id = ? ORDER BY id"
-_IDS_ON_LINES = "SELECT id FROM chunks WHERE file_id = ? AND start_line >= ? AND start_line < ?"
+_IDS_OF_FILE = "SELECT id FROM chunk_lines WHERE file_id = ? ORDER BY id"
+_IDS_ON_LINES = """
+SELECT id FROM chunk_lines WHERE file_id = ? AND start_line >= ? AND start_line < ?
+"""
 _MOVE = """
-UPDATE chunks SET start_line = start_line + ?, end_line = end_line + ?
+UPDATE chunk_lines SET start_line = start_line + ?, end_line = end_line + ?
 WHERE file_id = ? AND start_line >= ?
 """
 _COUNT_MOVES = """
 INSERT INTO meta VALUES (?, '1') ON CONFLICT (name) DO UPDATE SET value = CAST(value AS INTEGER) + 1
 """
 _LINES_OF_FILE = """
-SELECT c.id, c.start_line, c.end_line FROM files f JOIN chunks c ON c.file_id = f.id
-WHERE f.path = ? ORDER BY c.id
+SELECT l.id, l.start_line, l.end_line FROM files f JOIN chunk_lines l ON l.file_id = f.id
+WHERE f.path = ? ORDER BY l.id
 """
 _OWN = 2  # leading columns that are not the chunk's content: its id and its file
 _INSERT_WORDS = (
@@ -57,6 +65,7 @@ SELECT 'delete', id, terms FROM chunks
 WHERE id IN (SELECT value FROM json_each(?)) AND scope = ''
 """,
     "DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
+    "DELETE FROM chunk_lines WHERE id IN (SELECT value FROM json_each(?))",
 )
 
 _Place = tuple[int, int]  # first and last line
@@ -75,8 +84,10 @@ def insert(conn: sqlite3.Connection, file_id: int, entries: Sequence[Entry]) -> 
     if not entries:
         return
     (last,) = conn.execute(_LAST_ID).fetchone()
-    rows = (_values(number, file_id, entry) for number, entry in enumerate(entries, last + 1))
-    conn.executemany(_INSERT_CHUNK, rows)
+    numbered = list(enumerate(entries, last + 1))
+    conn.executemany(_INSERT_CHUNK, (_values(n, file_id, entry) for n, entry in numbered))
+    places = ((n, file_id, e.chunk.start_line, e.chunk.end_line) for n, e in numbered)
+    conn.executemany(_INSERT_LINES, places)
     for statement in _INSERT_WORDS:
         conn.execute(statement, (last,))
 
@@ -91,7 +102,7 @@ def exchange(
     held: dict[_Place, list[tuple[int, tuple[object, ...]]]] = {}
     for row in conn.execute(_ALL_OF_FILE, (file_id, since)):
         place = (row["start_line"], row["end_line"])
-        held.setdefault(place, []).append((row["id"], tuple(row)[_OWN:]))
+        held.setdefault(place, []).append((row["id"], tuple(row)[len(place) + _OWN :]))
     wanted: dict[_Place, list[Entry]] = {}
     for entry in entries:
         wanted.setdefault((entry.chunk.start_line, entry.chunk.end_line), []).append(entry)
@@ -174,8 +185,6 @@ def _values(number: int, file_id: int, entry: Entry) -> tuple[object, ...]:
     return (
         number,
         file_id,
-        chunk.start_line,
-        chunk.end_line,
         chunk.date.isoformat() if chunk.date else None,
         well_formed(chunk.speaker),
         well_formed(chunk.context),

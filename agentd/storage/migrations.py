@@ -66,6 +66,7 @@ INDEX = Schema(
         "index_005.sql",
         "index_006.sql",
         "index_007.sql",
+        "index_008.sql",
     ),
     derived=True,
 )

@@ -289,7 +289,7 @@ async def test_chunks_of_before_there_were_scopes_get_theirs(tmp_path):
     def write(conn):
         for number, (path, (owner_only, source, text)) in enumerate(held.items(), 1):
             conn.execute("INSERT INTO files VALUES (?, ?, ?, 'd')", (number, path, source))
-            row = (number, number, owner_only, 1, 1, None, "", "", 1.0, text, text, b"", b"")
+            row = (number, number, owner_only, 3, 4, None, "", "", 1.0, text, text, b"", b"")
             conn.execute(f"INSERT INTO chunks VALUES ({', '.join('?' * len(row))})", row)
         for table in ("words_all", "words_shared"):
             where = "" if table == "words_all" else " WHERE owner_only = 0"
@@ -302,6 +302,7 @@ async def test_chunks_of_before_there_were_scopes_get_theirs(tmp_path):
         store = SqliteChunks(db)
         rows = await store.load(0, 10, OWNER)
         assert [row.chunk.scope for row in rows] == ["", "main", "main", "group:a"]
+        assert [(row.chunk.start_line, row.chunk.end_line) for row in rows] == [(3, 4)] * 4
         assert await paths(store, "tea", PUBLIC) == ["a.md"]
         assert set(await paths(store, "tea", Audience("group:a"))) == {
             "a.md",
@@ -318,6 +319,16 @@ async def lines(store, path=NOTE):
     told = await store.lines(path)
     assert [(n, held[n].start_line, held[n].end_line) for n, _, _ in told] == list(told)
     return {number: (held[number].text, first) for number, first, _ in told}
+
+
+async def test_what_moves_is_not_written_anew(index_db):
+    store = SqliteChunks(index_db)
+    own = [entry(chunk(f"{n} " + "word " * 200, line=n)) for n in range(1, 1_001)]
+    await store.replace(NOTE, "d", own)
+    await index_db.erase(lambda _: None)  # leaves an empty log
+    log = index_db.path.with_name(f"{index_db.path.name}-wal")
+    await store.patch(NOTE, "d2", [Patch(1, 1, 1, ())])
+    assert 0 < log.stat().st_size < 1_000_000 / 5
 
 
 async def test_what_stands_behind_lines_that_change_moves_with_its_lines(store):
