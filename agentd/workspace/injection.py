@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import structlog
@@ -29,6 +29,7 @@ from agentd.core.outside import outside_line_numbers
 from agentd.core.prompt import ContextBlock, Rank
 from agentd.core.turn import MAIN, Context, Kind, Origin, TurnRequest
 from agentd.core.workspace import FileView, Reader
+from agentd.engine import tokens
 from agentd.workspace.files import Files
 from agentd.workspace.places import IN_EVERY_PROMPT
 from agentd.workspace.workspace_settings import USUAL_ORDER, WorkspaceSettings
@@ -59,6 +60,13 @@ class Injection:
         self._settings = settings
         self._wanted = {kind: _injected_files(settings, kind) for kind in Kind}
         self._cut_notes: set[str] = set()
+        self._most_tokens: int | None = None
+
+    def limit(self, most: int) -> None:
+        """Let the texts of files together take at most so many tokens, as estimated, whatever the
+        settings allow.
+        """
+        self._most_tokens = most
 
     async def blocks(self, request: TurnRequest) -> tuple[ContextBlock, ...]:
         """Return the turn's project context, daily notes and list of missing files, without empty
@@ -67,16 +75,15 @@ class Injection:
         if not self._settings.enabled or request.context is Context.LIGHT:
             return ()
         reader = Reader(request.session, request.kind)
-        room = Room(self._settings.max_file_chars, self._settings.max_total_chars)
         match request.origin:
             case Origin.SUMMARY | Origin.EXTRACTION | Origin.FORGETTING | Origin.EMBEDDING:
                 return ()
             case Origin.FLUSH:
                 found, _ = await self._files.snapshot(self._note_paths(reader, 0), reader)
-                daily, _ = self._daily(found.values(), reader, room)
+                daily, _ = self._daily(found.values(), reader, self._room(found.values()))
                 return _blocks((Rank.DAILY_NOTES, daily))
             case Origin.USER | Origin.HEARTBEAT | Origin.JOB:
-                return await self._full(request.origin, reader, room)
+                return await self._full(request.origin, reader)
 
     async def audit(self, kind: Kind) -> tuple[tuple[str, bool], ...]:
         """Return the names of the files that the prompts of such a session need, each with whether
@@ -91,7 +98,7 @@ class Injection:
             log.warning("required_files_missing", kind=str(kind), files=absent)
         return tuple(found)
 
-    async def _full(self, origin: Origin, reader: Reader, room: Room) -> tuple[ContextBlock, ...]:
+    async def _full(self, origin: Origin, reader: Reader) -> tuple[ContextBlock, ...]:
         wanted = self._wanted[reader.kind]
         if origin.is_silent:
             wanted = [name for name in wanted if name != _HEARTBEAT]
@@ -104,7 +111,7 @@ class Injection:
         views = {path: found[path] for path in (*wanted, *foreign) if path in found}
         items = [Section(p, self._heading(p), views[p].text) for p in wanted if p in views]
         items += [Section(p, f"## {p}", views[p].text, is_data=True) for p in foreign if p in views]
-        texts, cuts, left = sections(items, room)
+        texts, cuts, left = sections(items, self._room(found.values()))
         self._note(views, cuts, reader)
         project = project_context(texts)
         daily, cut = self._daily([found[path] for path in notes if path in found], reader, left)
@@ -116,6 +123,21 @@ class Injection:
             (Rank.FILES, project),
             (Rank.DAILY_NOTES, daily),
             (Rank.MISSING_FILES, missing_files(missing)),
+        )
+
+    def _room(self, views: Iterable[FileView]) -> Room:
+        """Return the room for these files: what is configured, or less where that is more tokens
+        than they may take.
+        """
+        most = Room(self._settings.max_file_chars, self._settings.max_total_chars)
+        if self._most_tokens is None:
+            return most
+        texts = [view.text[: most.file] for view in views]
+        used = sum(map(tokens.of_text, texts))
+        if used <= self._most_tokens:
+            return most
+        return replace(
+            most, total=min(most.total, sum(map(len, texts)) * self._most_tokens // used)
         )
 
     def _note_paths(self, reader: Reader, days_back: int) -> list[str]:
@@ -159,7 +181,10 @@ class Injection:
                 self._files.complaints.clear(path, CUT)
         for path, c in cut.items():
             text = f"only {c.kept:,} of {c.total:,} characters of {path} fit into the prompt"
-            cure = "shorten it, or raise [workspace] max_file_chars or max_total_chars"
+            cure = (
+                "shorten it, or raise [workspace] max_file_chars or max_total_chars; with a small"
+                " window [provider] context_window"
+            )
             self._files.complaints.add(path, Problem(CUT, text, cure))
 
 

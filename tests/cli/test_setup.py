@@ -198,6 +198,16 @@ def test_a_window_at_which_the_daemon_exits_is_no_right_configuration(
     assert told["message"] in started[2].decode()
 
 
+def test_notes_that_have_grown_keep_no_daemon_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path))
+    runner.invoke(app, ["init"])
+    (tmp_path / "workspace" / "MEMORY.md").write_text("- something to remember\n" * 5_000)
+    (tmp_path / "config.toml").write_text("[provider]\ncontext_window = 9000\n")
+    assert runner.invoke(app, ["config", "check"]).exit_code == 0
+
+
 def test_a_limit_in_dollars_needs_no_price_where_no_model_is_paid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ import structlog
 from agentd.core.ports import ContextSource
 from agentd.core.prompt import Rank
 from agentd.core.turn import MAIN, Context, Kind, Origin, SessionKey, TurnRequest
+from agentd.engine import tokens
 from agentd.testing import FakeClock
 from agentd.workspace.injection import Injection
 from agentd.workspace.template import create
@@ -304,3 +305,18 @@ async def test_an_untouched_workspace_costs_little(home) -> None:
     assert len(text.encode()) <= 4608
     assert "Missing" not in text
     assert files.problems() == ()
+
+
+@pytest.mark.parametrize("letter", ["a", "ф", "書", "🦓"])
+async def test_files_take_no_more_tokens_than_they_are_left(home, letter: str) -> None:
+    line = f"- {letter * 40}\n"
+    home.put({"MEMORY.md": line * 90, "memory/2026-11-21.md": line * 300})
+    files, source = _injection(home)
+    whole = await _text(source)
+    source.limit(2_000)
+    text = await _text(source)
+    assert 1_500 < tokens.of_text(text) < 2_200 < tokens.of_text(whole)
+    assert "[CUT: " in text
+    assert "context_window" in files.problems()[0].cure
+    source.limit(tokens.of_text(whole))
+    assert await _text(source) == whole

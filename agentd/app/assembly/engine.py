@@ -13,11 +13,16 @@ from agentd.app.assembly.tools import Offered
 from agentd.core.errors import ConfigError
 from agentd.core.paths import prompt
 from agentd.core.ports import Approver, TurnAudience
+from agentd.engine import tokens
 from agentd.engine.assembly import Engine, EnginePorts, Wording, build_engine
 from agentd.engine.compaction.plan import smallest_window
 from agentd.engine.completion import Completions
 from agentd.providers.assembly import ProviderModel
 from agentd.storage.ledger import SqliteServiceRecord
+from agentd.workspace.injection import Injection
+
+_LEAST_FILES = 900  # tokens that files of the workspace get at least: an untouched one has fewer
+_MOST_BYTES = 4  # of a character in UTF-8
 
 
 @asynccontextmanager
@@ -34,8 +39,8 @@ async def open_engine(
 ) -> AsyncIterator[Engine]:
     """Open the engine and repair its journal. No turn runs before `engine.sessions` is started.
 
-    Raises ConfigError if the fixed prompt takes more than half of the tokens at which a flush
-    begins.
+    Raises ConfigError if the fixed prompt, with little text of the workspace, takes more than half
+    of the tokens at which a flush begins.
     """
     memory, tool_source = tools.memory, tools.servers.tool_source
     ports = EnginePorts(
@@ -70,18 +75,28 @@ async def open_engine(
         compaction=runtime.config.compaction,
         price=runtime.budget.price,
     )
-    await _check_window(runtime, engine, facts)
+    await _fit_window(runtime, engine, facts, memory.injection)
     async with engine.sessions.open():
         yield engine
 
 
-async def _check_window(runtime: RuntimeContext, engine: Engine, facts: FactParts) -> None:
+async def _fit_window(
+    runtime: RuntimeContext, engine: Engine, facts: FactParts, injection: Injection
+) -> None:
+    """Limit the files of the workspace to what the window leaves them. They grow by themselves, so
+    a daemon that has run with this window must start with it again. Raises ConfigError if the rest
+    alone leaves them nearly nothing.
+    """
     limits, compacting = runtime.limits, runtime.config.compaction
-    # Facts take time to read, but have at most `prompt_tokens` tokens. Counting that many in their
-    # place nearly always shows that the window is large enough.
-    fixed = await engine.fixed_tokens(without=facts.sources) + runtime.config.facts.prompt_tokens
-    if limits.flush_at < 2 * fixed and limits.flush_at < 2 * (fixed := await engine.fixed_tokens()):
+    most = limits.flush_at // 2
+    least = await engine.fixed_tokens(without=(injection, *facts.sources)) + _LEAST_FILES
+    if most < least:
         soft = compacting.memory_flush.soft_threshold_tokens
-        least = smallest_window(fixed, soft, compacting.reserve_tokens)
-        msg = f"[provider] context_window = {limits.window} is too small: the fixed prompt alone takes about {fixed} tokens"
-        raise ConfigError(msg, cure=f"set it to {least} or more, or shorten the injected files")
+        window = smallest_window(least, soft, compacting.reserve_tokens)
+        msg = f"[provider] context_window = {limits.window} is too small: the fixed prompt alone takes about {least} tokens"
+        raise ConfigError(msg, cure=f"set it to {window} or more")
+    room = most - (least - _LEAST_FILES) - runtime.config.facts.prompt_tokens
+    # Facts take time to read, and nearly always there is room for all that they may have.
+    if room < tokens.of_bytes(_MOST_BYTES * runtime.config.workspace.max_total_chars):
+        room = most - await engine.fixed_tokens(without=(injection,))
+    injection.limit(max(room, _LEAST_FILES))
