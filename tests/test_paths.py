@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from agentd.core.errors import InvalidRequest
 from agentd.core.paths import (
     Places,
     client_sockets,
     cure_of,
     daemon_places,
     ensure_private_dir,
+    expanded,
     is_system_service,
     shipped_path,
     write_private,
@@ -164,3 +166,10 @@ def test_a_private_file_is_there_as_a_whole_or_nothing_of_it_is(tmp_path: Path) 
     with pytest.raises(OSError, match="folder"):
         write_private(tmp_path / "folder", "tea")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "note"]
+
+
+def test_a_command_is_told_of_a_home_folder_that_nobody_has() -> None:
+    with pytest.raises(InvalidRequest, match="'~nobody-of-that-name/x' has no home folder"):
+        expanded("~nobody-of-that-name/x")
+    with pytest.raises(InvalidRequest, match="no home folder"):
+        daemon_places({"AGENTD_HOME": "~nobody-of-that-name"})

@@ -26,7 +26,7 @@ from agentd.automation.alerts.alert_settings import AlertsSettings, resolve
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.core.errors import ConfigError
-from agentd.core.paths import Places, why_unmade
+from agentd.core.paths import Places, expanded, why_unmade
 from agentd.core.redaction import redact
 from agentd.core.settings import Apart, Reaches, Settings, Shown, at_defaults
 from agentd.engine.budget import BudgetSettings
@@ -192,7 +192,7 @@ def with_workspace(config: Config, places: Places) -> Places:
     and mask its open databases as if they were notes.
     """
     path = config.workspace.path
-    workspace = Path(path).expanduser() if path else places.workspace
+    workspace = expanded(path) if path else places.workspace
     if places.state_dir.resolve().is_relative_to(workspace.resolve()):
         raise ConfigError(
             f"the state directory {places.state_dir} is in the workspace {workspace}",

@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from agentd.app.config import Config
 from agentd.app.logs import file_of
 from agentd.core.errors import ConfigError
 from agentd.core.health import Finding
-from agentd.core.paths import Places, why_unmade
+from agentd.core.paths import Places, expanded, why_unmade
 from agentd.core.secrets import read_key
 from agentd.memory.index.embedding.choice import choose_all
 from agentd.providers.choice import choose
@@ -45,7 +44,7 @@ def _keys(config: Config, places: Places, environ: Mapping[str, str]) -> Iterato
         yield Finding.warn(_CODE, problem.text, problem.cure)
     if file := config.graph.key_file:
         try:
-            read_key(Path(file).expanduser(), "[graph] key_file")
+            read_key(expanded(file), "[graph] key_file")
         except ConfigError as error:
             yield Finding.warn(_CODE, error.message, error.cure)
 

@@ -10,7 +10,6 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from agentd.app.config_text import Key, is_time, plain, toml
@@ -65,13 +64,15 @@ def mistyped(model: type[BaseModel], data: Any, key: Key = ()) -> Iterator[tuple
     every value is a text.
     """
     for name, field in model.model_fields.items() if isinstance(data, dict) else ():
-        if name in data:
-            yield from _mistyped(field.annotation, data[name], (*key, name), field)
+        if name not in data:
+            continue
+        if not is_time(field):
+            yield from _mistyped(field.annotation, data[name], (*key, name))
+        elif type(data[name]) is not str:  # a number would be taken for minutes
+            yield (*key, name), 'has to be a time of day in quotation marks, like "08:00"'
 
 
-def _mistyped(
-    kind: Any, value: Any, key: Key, field: FieldInfo | None = None
-) -> Iterator[tuple[Key, str]]:
+def _mistyped(kind: Any, value: Any, key: Key) -> Iterator[tuple[Key, str]]:
     inner = [one for one in get_args(kind) if one not in (type(None), ...)]
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         yield from mistyped(kind, value, key)
@@ -83,7 +84,7 @@ def _mistyped(
             yield from _mistyped(inner[1], one, (*key, str(name)))
     elif get_origin(kind) in (UnionType, Union) and len(inner) == 1:
         yield from _mistyped(inner[0], value, key)
-    elif kind in _KINDS and not (kind is int and field is not None and is_time(field)):
+    elif kind in _KINDS:
         taken, wanted = _KINDS[kind]
         if type(value) not in taken:
             yield key, redact(f"has to be {wanted}, got {toml(plain(value))}")

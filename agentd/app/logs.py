@@ -26,10 +26,10 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from agentd.core.erasure import Erasure
 from agentd.core.errors import ConfigError
-from agentd.core.paths import write_private
+from agentd.core.paths import expanded, write_private
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor, secret_values
-from agentd.core.settings import Reaches, Settings
+from agentd.core.settings import FilePath, Reaches, Settings
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}  # as in syslog(3)
@@ -42,7 +42,7 @@ class LogSettings(Settings):
     level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="the least important events to log: debug, info, warning or error"
     )
-    file: Annotated[str, Reaches("is written to")] = Field(
+    file: Annotated[FilePath, Reaches("is written to")] = Field(
         "", description="the log file in all other cases; empty: logs/agentd.log with the state"
     )
     max_bytes: int = Field(
@@ -62,7 +62,7 @@ def file_of(settings: LogSettings, state_dir: Path) -> Path:
     lines.
     """
     if settings.file:
-        return Path(settings.file).expanduser()
+        return expanded(settings.file)
     return state_dir / "logs" / "agentd.log"
 
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentd.core.errors import InvalidRequest
+
 _SOCKET = "agentd.sock"
 _CONFIG = "config.toml"
 _SYSTEM_RUNTIME = Path("/run/agentd")  # where the system unit puts one folder for each user
@@ -100,7 +102,7 @@ def daemon_places(environ: Mapping[str, str], config_override: Path | None = Non
     `AGENTD_HOME` puts everything below one folder; else systemd's directories are used where set,
     else the XDG ones. `config_override` moves only the configuration file.
     """
-    override = config_override.expanduser().absolute() if config_override else None
+    override = expanded(config_override).absolute() if config_override else None
     if home := _agentd_home(environ):
         return Places(
             override or home / _CONFIG, home / "workspace", home / "state", home / _SOCKET
@@ -156,6 +158,21 @@ def shipped_path(name: str) -> Path:
 def prompt(name: str) -> str:
     """Return one of the prompt texts in `prompts/`, stripped."""
     return (_PROMPTS / f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def expanded(path: str | Path) -> Path:
+    """Return the path with the home folder in place of `~` or `~NAME`. Raises InvalidRequest if
+    nobody has that name, or if no file can be called so.
+    """
+    try:
+        found = Path(path).expanduser()
+    except RuntimeError:
+        why = "has no home folder: nobody here is called so"
+    else:
+        if "\0" not in str(path):
+            return found
+        why = "has a NUL character, which no name of a file can have"
+    raise InvalidRequest(f"{str(path)!r} {why}", cure="write the whole path")
 
 
 def cure_of(error: OSError) -> str:
@@ -308,7 +325,7 @@ def _runtime(environ: Mapping[str, str]) -> Path:
 def _agentd_home(environ: Mapping[str, str]) -> Path | None:
     home = environ.get("AGENTD_HOME")
     # Resolve the home itself: the user chose that link. Links below it are not resolved.
-    return Path(home).expanduser().resolve() if home else None
+    return expanded(home).resolve() if home else None
 
 
 def _systemd(environ: Mapping[str, str], name: str) -> Path | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn, Protocol
 
 from agentd.core.errors import ConfigError
+from agentd.core.paths import expanded
 
 _MAX_KEY_BYTES = 4096
 _PLACES = ("credential:", "file:")
@@ -109,7 +110,7 @@ def find_key(settings: KeyPlaces, environ: Mapping[str, str]) -> Secret | None:
             text = _read(path, f"{settings.table} api_key_file", private=False)
             return _secret(text, f"credential {credential}")
     if settings.api_key_file:
-        path = Path(settings.api_key_file).expanduser()
+        path = expanded(settings.api_key_file)
         return _secret(_read(path, f"{settings.table} api_key_file", private=True), f"file {path}")
     return None
 

@@ -19,7 +19,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from agentd.core.errors import ConfigError
+from agentd.core.errors import ConfigError, InvalidRequest
+from agentd.core.paths import expanded
+from agentd.core.secrets import Reference
 from agentd.core.times import parse_duration, parse_time, parse_zone
 
 _NAMED_PATH = re.compile(r"([a-z0-9][a-z0-9_-]{0,31})=(.+)", re.ASCII)
@@ -100,12 +102,22 @@ def address_alone(address: str) -> str:
     return f"{parts.scheme}://{host}{parts.path}{rest}" if address else ""
 
 
+def parse_path(value: str) -> Path:
+    """Return the path that a setting names, with the home folder in place of `~`. Raises ValueError
+    if no file can be there.
+    """
+    try:
+        return expanded(value)
+    except InvalidRequest as error:
+        raise ValueError(f"{error.message}; {error.cure}") from None
+
+
 def parse_named_paths(entries: tuple[str, ...]) -> Mapping[str, Path]:
     """Return paths by name from entries "NAME=PATH". Raises ValueError with an example."""
     found: dict[str, Path] = {}
     for entry in entries:
         match = _NAMED_PATH.fullmatch(entry)
-        if match is None or not (path := Path(match[2]).expanduser()).is_absolute():
+        if match is None or not (path := parse_path(match[2])).is_absolute():
             msg = f'{entry!r} is no path with a name; write it like "work=/home/me/work"'
             raise ValueError(msg)
         if match[1] in found:
@@ -120,6 +132,16 @@ def _checked_paths(entries: tuple[str, ...]) -> tuple[str, ...]:
     return entries
 
 
+def _checked_path(value: str) -> str:
+    parse_path(value)
+    return value
+
+
+def _checked_place(value: str) -> str:
+    parse_path(Reference(value, "").api_key_file)
+    return value
+
+
 def _checked_length(value: timedelta) -> timedelta:
     if not value:
         msg = 'must be longer than nothing; write something like "10s" or "5m"'
@@ -130,6 +152,8 @@ def _checked_length(value: timedelta) -> timedelta:
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 PositiveDuration = Annotated[Duration, AfterValidator(_checked_length)]
 Share = Annotated[float, Field(ge=0, le=1)]
+FilePath = Annotated[str, AfterValidator(_checked_path)]  # expanded() where it is used
+SecretPlace = Annotated[str, AfterValidator(_checked_place)]  # the text of a Reference
 NamedPaths = Annotated[
     tuple[str, ...],
     AfterValidator(_checked_paths),  # see parse_named_paths
@@ -154,7 +178,7 @@ CredentialName = Annotated[  # "" means the usual one
     Reaches("names the credential that the service is sent as its key"),
 ]
 KeyFile = Annotated[
-    str,
+    FilePath,
     Field(description="file that holds the key; only its owner may read it (mode 0600)"),
     Reaches("is read, and sent to the service as its key"),
 ]

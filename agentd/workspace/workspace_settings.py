@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from agentd.core.errors import PathRefused
-from agentd.core.settings import NamedPaths, Reaches, Settings, parse_named_paths
+from agentd.core.settings import NamedPaths, Reaches, Settings, parse_named_paths, parse_path
 from agentd.core.workspace import FACTS_PATH
 from agentd.workspace.names import fold, parse
 
@@ -104,11 +104,7 @@ class WorkspaceSettings(Settings):
         """Refuse a relative path, which would depend on the folder in which the daemon is
         started.
         """
-        try:
-            is_whole = not value or Path(value).expanduser().is_absolute()
-        except RuntimeError:  # ~NAME of an unknown user
-            is_whole = False
-        if not is_whole:
+        if value and not parse_path(value).is_absolute():
             msg = f'{value!r} is no whole path; write it like "/home/me/notes" or "~/notes"'
             raise ValueError(msg)
         return value

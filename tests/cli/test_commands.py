@@ -636,3 +636,21 @@ def test_send_shows_images_that_the_daemon_takes(daemon: ScriptedDaemon, tmp_pat
     daemon.on("initialize", lambda params, wire: {"protocolVersion": 1})
     assert "takes no images" in runner.invoke(app, [*shown, "--json"]).output
     assert len(daemon.params_of("session/prompt")) == 1
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["backup", "~nobody-of-that-name/x"],
+        ["restore", "~nobody-of-that-name/x"],
+        ["config", "show"],
+    ],
+)
+def test_a_home_folder_that_nobody_has_is_told_and_no_traceback(
+    argv: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if argv == ["config", "show"]:
+        monkeypatch.setenv("AGENTD_HOME", "~nobody-of-that-name/x")
+    result = runner.invoke(app, argv)
+    assert (result.exit_code, result.exception.__class__) == (2, SystemExit)
+    assert "'~nobody-of-that-name/x' has no home folder" in result.output

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentd.app.config import Config
-from agentd.core.paths import Places
+from agentd.core.paths import Places, expanded
 from agentd.core.ports import Clock, Ledger
 from agentd.core.redaction import Redactor
 from agentd.core.turn import Origin, Usage
@@ -52,7 +52,7 @@ class RuntimeContext:
     def workspace(self) -> Path:
         """The configured path of the workspace, else the default one."""
         path = self.config.workspace.path
-        return Path(path).expanduser() if path else self.places.workspace
+        return expanded(path) if path else self.places.workspace
 
     @property
     def limits(self) -> Thresholds:

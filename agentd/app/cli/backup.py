@@ -16,7 +16,7 @@ from agentd.app.cli.report import AsJson, ConfigPath, note, reporting, show
 from agentd.app.restore import restore as put
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, ConfigError
-from agentd.core.paths import daemon_places
+from agentd.core.paths import daemon_places, expanded
 from agentd.interfaces.commands.plain import counted
 from agentd.interfaces.commands.upkeep import UPKEEP
 
@@ -27,7 +27,8 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="The archive, a .tar.
 
 
 def _backup(given: dict[str, Any], *, as_json: bool) -> None:
-    path = str(Path(given["file"]).expanduser().absolute())
+    with reporting(as_json=as_json):
+        path = str(expanded(given["file"]).absolute())
     tell(UPKEEP["backup"], {"file": path}, as_json=as_json)
 
 
@@ -56,13 +57,13 @@ def restore(
     as_json: AsJson = False,
 ) -> None:
     """Put a backup in place; the daemon must not run."""
-    places = daemon_places(os.environ, config)
     with reporting(as_json=as_json):
+        places = daemon_places(os.environ, config)
         now = SystemClock("UTC").now()
         asks = not as_json and sys.stdin.isatty() and sys.stderr.isatty()
         agree = (lambda _: None) if trust else _confirm_settings if asks else _refuse_settings
         result = put(
-            file.expanduser(),
+            expanded(file),
             places,
             os.environ,
             now,

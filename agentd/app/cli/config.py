@@ -54,9 +54,9 @@ def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Report every mistake in the configuration at once, with exit code 78 if there is any, and warn of
     what it names and is not there.
     """
-    places = daemon_places(os.environ, config)
-    file = places.config_file
     with reporting(as_json=as_json):
+        places = daemon_places(os.environ, config)
+        file = places.config_file
         loose = configuration(file, os.getuid(), mend=False)
         read = load(file, os.environ)
         there = with_workspace(read, places)
@@ -105,8 +105,8 @@ def _check_alerts(read: Config) -> None:
 @app.command("show")
 def show_(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Show every key, its value in force, and where the value comes from."""
-    file = daemon_places(os.environ, config).config_file
     with reporting(as_json=as_json):
+        file = daemon_places(os.environ, config).config_file
         settings = [
             {"key": one.key, "value": one.value, "source": one.origin}
             for one in describe(read(file, os.environ))
@@ -126,8 +126,8 @@ def set_(
     as_json: AsJson = False,
 ) -> None:
     """Set one key in the configuration; comments and all else stay, and a mistake changes nothing."""
-    file = daemon_places(os.environ, config).config_file
     with reporting(as_json=as_json):
+        file = daemon_places(os.environ, config).config_file
         parts = tuple(part.strip() for part in key.split("."))
         configuration(file, os.getuid(), mend=False)
         before = read(file, os.environ)

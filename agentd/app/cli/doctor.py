@@ -7,7 +7,6 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -33,7 +32,7 @@ from agentd.app.doctor.service_checks import LingerCheck, UnitFileCheck
 from agentd.core.clock import SystemClock, zone_or_empty
 from agentd.core.errors import AgentdError
 from agentd.core.health import Finding
-from agentd.core.paths import Places, daemon_places
+from agentd.core.paths import Places, daemon_places, expanded
 from agentd.interfaces.client.connection import connect
 from agentd.interfaces.commands.units import linger_marker, system_unit, users_unit
 from agentd.interfaces.commands.upkeep import UPKEEP
@@ -49,9 +48,8 @@ _FAIL = "fail"
 
 
 def _doctor(_: dict[str, Any], *, config: ConfigFile = None, as_json: bool) -> None:
-
-    places = daemon_places(os.environ, config)
     with reporting(as_json=as_json):
+        places = daemon_places(os.environ, config)
         found = [*_configuration(places), *asyncio.run(_of_daemon())]
         is_well = all(check["level"] != _FAIL for check in found)
         show(
@@ -89,7 +87,7 @@ def _configuration(places: Places) -> list[dict[str, str]]:
 def _checks(places: Places, config: Config) -> Sequence[Check]:
 
     path = config.workspace.path
-    workspace = Path(path).expanduser() if path else places.workspace
+    workspace = expanded(path) if path else places.workspace
     clock = SystemClock(config.agent.timezone)
     own = users_unit(os.environ)
     return (

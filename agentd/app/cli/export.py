@@ -21,7 +21,7 @@ from agentd.app.cli.ask import MODEL_SECONDS, sockets
 from agentd.app.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.app.config import read
 from agentd.core.errors import AgentdError, InvalidRequest
-from agentd.core.paths import daemon_places
+from agentd.core.paths import daemon_places, expanded
 from agentd.interfaces.client.connection import DaemonConnection, connect
 from agentd.interfaces.commands.plain import counted
 from agentd.interfaces.commands.upkeep import link_lines
@@ -217,7 +217,7 @@ def export(target: Target, config: ConfigFile = None, as_json: AsJson = False) -
     with reporting(as_json=as_json):
         places = daemon_places(os.environ, config)
         named = read(places.config_file, os.environ).config.workspace.path
-        workspace = Path(named).expanduser() if named else places.workspace
+        workspace = expanded(named) if named else places.workspace
         done = asyncio.run(
             write_all(target, workspace, places.config_file, sockets(), MODEL_SECONDS)
         )

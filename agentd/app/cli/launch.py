@@ -13,7 +13,14 @@ from typing import Any
 
 import agentd
 from agentd.core.errors import AgentdError, AlreadyRunning, Busy, ConfigError, DaemonUnreachable
-from agentd.core.paths import Places, client_sockets, cure_of, ensure_private_dir, is_system_service
+from agentd.core.paths import (
+    Places,
+    client_sockets,
+    cure_of,
+    ensure_private_dir,
+    expanded,
+    is_system_service,
+)
 from agentd.interfaces.client.connection import connect, dial
 from agentd.interfaces.client.remote_error import RemoteError
 
@@ -152,7 +159,7 @@ def _spawn(log: int, config: Path | None) -> subprocess.Popen[bytes]:
     # -P keeps the current folder, perhaps a clone of agentd, off the module search path.
     argv = [sys.executable, "-P", "-m", "agentd", "run"]
     if config is not None:
-        argv += ["--config", str(config.expanduser().absolute())]
+        argv += ["--config", str(expanded(config).absolute())]
     return subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
     )

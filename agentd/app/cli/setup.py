@@ -49,8 +49,8 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Make the configuration and the workspace; what exists is kept."""
-    places = daemon_places(os.environ, config)
     with reporting(as_json=as_json):
+        places = daemon_places(os.environ, config)
         interactive = _on_terminal() and not as_json
         made = make(places, interactive=interactive)
         if new_state:
@@ -75,8 +75,8 @@ def up(config: ConfigPath = None, wait: Wait = None) -> None:
     Without a terminal each line of standard input is one message, and the replies go to standard
     output.
     """
-    places = daemon_places(os.environ, config)
     with reporting():
+        places = daemon_places(os.environ, config)
         is_new = not places.config_file.exists()
         _note_made(places, make(places, interactive=_on_terminal(), unasked=True))
         if done := asyncio.run(ensure_running(places, config, note)):

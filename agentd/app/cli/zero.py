@@ -16,7 +16,7 @@ from agentd.app.cli.text_files import Output, naming_file, read_bytes, read_text
 from agentd.app.config import load
 from agentd.core.clock import SystemClock
 from agentd.core.errors import InvalidRequest
-from agentd.core.paths import daemon_places
+from agentd.core.paths import daemon_places, expanded
 from agentd.core.secrets import read_key
 from agentd.interfaces.commands.plain import counted, visible
 from agentd.memory.graph.program import ProgramMemory, run_all
@@ -86,7 +86,7 @@ def _key(config: Path | None) -> bytes:
     settings = load(daemon_places(os.environ, config).config_file, os.environ).graph
     if not settings.key_file:
         return b""
-    return read_key(Path(settings.key_file).expanduser(), "[graph] key_file").reveal().encode()
+    return read_key(expanded(settings.key_file), "[graph] key_file").reveal().encode()
 
 
 def _written_text(told: dict[str, Any]) -> str:

@@ -23,6 +23,7 @@ from agentd.core.settings import (
     Duration,
     PositiveDuration,
     Reaches,
+    SecretPlace,
     Settings,
     Shown,
     TimeOfDay,
@@ -104,7 +105,7 @@ class AppriseTarget(SinkSettings):
     """An address at one of the services that Apprise knows."""
 
     url: str = Field("", description="Apprise's address of one recipient, with {NAME} for secrets")
-    secrets: dict[str, str] = Field(
+    secrets: dict[str, SecretPlace] = Field(
         {},
         description="where the secrets of the address stand: the name of a variable,"
         ' "credential:NAME" or "file:PATH"',

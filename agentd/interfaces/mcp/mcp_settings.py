@@ -13,8 +13,10 @@ from pydantic import AfterValidator, Field, model_validator
 from agentd.core.secrets import Reference
 from agentd.core.settings import (
     Apart,
+    FilePath,
     PositiveDuration,
     Reaches,
+    SecretPlace,
     Settings,
     Shown,
     host_alone,
@@ -36,16 +38,20 @@ class McpServer(Settings):
     enabled: bool = Field(True, description="off: it is as if the table were not there")
     command: tuple[str, ...] = Field((), description="the program and its arguments; no shell")
     url: str = Field("", description="the address of a server that speaks streamable HTTP")
-    cwd: str = Field("", description="the folder in which the program runs; empty: the home folder")
+    cwd: FilePath = Field(
+        "", description="the folder in which the program runs; empty: the home folder"
+    )
     env: dict[str, str] = Field(
         {}, description="variables that the program sees, none of them secret"
     )
-    secrets: dict[str, str] = Field(
+    secrets: dict[str, SecretPlace] = Field(
         {},
         description="variables whose values are secrets, and where they stand: the name of a variable,"
         ' "credential:NAME" or "file:PATH"',
     )
-    bearer: str = Field("", description="where the token for `url` stands, written like a secret")
+    bearer: SecretPlace = Field(
+        "", description="where the token for `url` stands, written like a secret"
+    )
     auth: Literal["", "oauth"] = Field(
         "", description='"oauth": `agentd mcp login NAME` logs in to the service behind `url`'
     )
@@ -53,7 +59,9 @@ class McpServer(Settings):
         "",
         description="the client that the service knows agentd as; empty: agentd registers itself",
     )
-    client_secret: str = Field("", description="where its secret stands, written like a secret")
+    client_secret: SecretPlace = Field(
+        "", description="where its secret stands, written like a secret"
+    )
     login_hosts: tuple[str, ...] = Field(
         (), description="hosts that may take part in the login though they are others, or private"
     )

@@ -12,10 +12,10 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from types import ModuleType
 
 from agentd.core.errors import ConfigError
+from agentd.core.paths import expanded
 from agentd.core.redaction import Redactor
 from agentd.core.secrets import Reference, find_secret
 from agentd.interfaces.mcp.link import Dial, Link, ServerFault
@@ -75,7 +75,7 @@ def dial(
 
     def order() -> CallOrder:
         own = environment(environ)
-        folder = Path(server.cwd or own.get("HOME") or "/").expanduser()
+        folder = expanded(server.cwd or own.get("HOME") or "/")
         secrets = {name: secret(text, f"secrets.{name}") for name, text in server.secrets.items()}
         return CallOrder(server.command, folder, {**own, **server.env, **secrets}, grace)
 

@@ -12,7 +12,15 @@ from pydantic import AfterValidator, Field, model_validator
 
 from agentd.core.links import FETCH, SEARCH
 from agentd.core.secrets import Reference
-from agentd.core.settings import PositiveDuration, Reaches, Settings, Shown, at_defaults, host_alone
+from agentd.core.settings import (
+    PositiveDuration,
+    Reaches,
+    SecretPlace,
+    Settings,
+    Shown,
+    at_defaults,
+    host_alone,
+)
 from agentd.core.tool import Permission
 
 TOOLS = (FETCH, SEARCH)
@@ -77,7 +85,7 @@ class WebSearchSettings(Settings):
     url: Annotated[str, Shown(host_alone), Reaches("is sent what is searched for")] = Field(
         "", description="its address; Brave has one by itself"
     )
-    key: str = Field(
+    key: SecretPlace = Field(
         "",
         description='where its key stands: the name of a variable, "credential:NAME" or "file:PATH"',
     )

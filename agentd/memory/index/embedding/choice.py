@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from agentd.core.errors import ConfigError, EmbedderFault
 from agentd.core.health import Problem
+from agentd.core.paths import expanded
 from agentd.core.secrets import Secret, find_key
 from agentd.memory.index.embedding import places
 from agentd.memory.index.embedding.e5_files import FOLDER as E5_FOLDER
@@ -138,7 +139,7 @@ def export_source(settings: ModelSettings) -> Path:
             "Exporting a model needs sentence-transformers, onnx and onnxruntime.",
             cure="Install them: pip install 'agentd-daemon[embeddings,onnx]', or EXTRAS=embeddings,onnx.",
         )
-    folder = Path(settings.model).expanduser() if settings.model else places.packaged_model()
+    folder = expanded(settings.model) if settings.model else places.packaged_model()
     if folder is None or not folder.is_dir():
         raise EmbedderFault(
             f"There is no folder {settings.model or places.PACKAGED!r} to export.",
@@ -172,7 +173,7 @@ def _torch(settings: ModelSettings, models: Path, why: str) -> EmbedderChoice:
         return EmbedderChoice(
             "sentence-transformers", why, spec=_from_hub(settings, models / "hub")
         )
-    folder = Path(settings.model).expanduser() if settings.model else places.packaged_model()
+    folder = expanded(settings.model) if settings.model else places.packaged_model()
     if folder is None or not folder.is_dir():
         raise EmbedderFault(
             f"There is no folder {settings.model or places.PACKAGED!r} with a model.",
@@ -259,7 +260,7 @@ def _net(settings: ModelSettings, models: Path) -> Path:
     """Return the path of the ONNX model: the user's own, an export, or the one shipped with
     agentd.
     """
-    named = Path(settings.model).expanduser()
+    named = expanded(settings.model)
     if settings.model.endswith(".onnx") or (
         settings.model and ((named / MANIFEST).is_file() or (named / NET).is_file())
     ):
@@ -336,7 +337,7 @@ def _service(settings: ModelSettings, environ: Mapping[str, str]) -> EmbedderCho
 
 
 def _is_on_hub(settings: ModelSettings) -> bool:
-    path = Path(settings.model).expanduser()
+    path = expanded(settings.model)
     return bool(_HUB_NAME.fullmatch(settings.model)) and not path.exists()
 
 

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from agentd.core.settings import (
     CredentialName,
     Duration,
+    FilePath,
     KeyFile,
     KeyVariable,
     PositiveDuration,
@@ -32,7 +33,7 @@ _SENT = Reaches("has notes sent to a service", when=lambda provider: provider ==
 class ModelSettings(Settings):
     """The model that turns texts into vectors, and how it is run or asked."""
 
-    model: Annotated[str, Reaches("is loaded as a model")] = Field(
+    model: Annotated[FilePath, Reaches("is loaded as a model")] = Field(
         default="",
         description="a folder, an .onnx file with its tokenizer.json, or a name on the model hub; "
         "for openai the service's name; empty: all-MiniLM-L6-v2, for openai text-embedding-3-small",
@@ -66,7 +67,10 @@ class ModelSettings(Settings):
     )
     threads: int = Field(default=1, ge=1, le=64, description="threads of a local model")
     memory_limit_mb: int = Field(
-        default=4000, ge=500, description="most memory of the process with a local model"
+        default=4000,
+        ge=500,
+        le=1_000_000_000,
+        description="most memory of the process with a local model",
     )
     base_url: ServiceAddress = Field(
         default="",
