@@ -101,8 +101,10 @@ async def run_background_turn(
     return replace(verdict, tainted=turn.tainted)
 
 
-def _failed(turn: Turn) -> Failed | None:
+def _failed(turn: Turn) -> Failed | Empty | None:
     """Return why the reply of an ended turn cannot be judged; None if it can."""
+    if turn.failure is not None and turn.failure.code == "provider_empty_answer":
+        return Empty()
     if turn.failure is not None:
         return Failed(turn.failure.message, is_over_budget=turn.failure.code == "provider_budget")
     if turn.stop_reason is StopReason.CANCELLED:

@@ -33,6 +33,7 @@ from agentd.core.offloading import ROWS, offload
 from agentd.core.ports import Clock, Inbox, Journal, Provider
 from agentd.core.prompt import (
     Answered,
+    Effect,
     ModelStop,
     Prompt,
     Restarted,
@@ -55,6 +56,7 @@ from agentd.engine.workers import Stopping
 
 CANCELLED_CALL = "The user cancelled the turn before this tool had answered."
 LAST_CALL = "This is the last step of this turn: no tool can be called in it. Answer now with what you have."
+_NO_WORD = "empty_answer"  # the kind of the error of an answer without text and calls
 _PIECE = 64 * 1024  # characters of an answer that are shown at once
 
 
@@ -76,6 +78,7 @@ class Loop:
     ) -> None:
         self._store = store
         self._charges = charges
+        self._toolbox = toolbox
         self._calls = Calls(toolbox, journal, clock)
         self._provider = provider
         self._clock = clock
@@ -147,7 +150,12 @@ class Loop:
         if self._stopping.is_set:
             raise ShuttingDown
         progress.model_calls += 1
-        answer = await self._stream(progress)
+        try:
+            answer = await self._stream(progress)
+        except ProviderError as error:
+            if error.kind == _NO_WORD and self._has_acted(progress):
+                return await self._end(progress, StopReason.END_TURN, (), is_silent=True)
+            raise
         hit("turn.answered")
         progress.usage += answer.usage
         blocks = _storable(answer, (*progress.context.past.rows, *progress.rows))
@@ -166,6 +174,14 @@ class Loop:
         progress.shown.clear()
         hit("turn.assistant_stored")
         return None
+
+    def _has_acted(self, progress: Progress) -> bool:
+        """Whether a tool of the turn has done more than look something up. A model may end its turn
+        with that, without a word.
+        """
+        done = {made.name for made in progress.calls if not made.is_error}
+        specs = [self._toolbox.spec(name) for name in done]
+        return any(spec and spec.effect is not Effect.READ_ONLY for spec in specs)
 
     async def _stream(self, progress: Progress) -> Answered:
         rows = tuple(progress.rows)
@@ -226,6 +242,8 @@ class Loop:
         stop: StopReason | None,
         rows: Sequence[NewRow],
         failure: Failure | None = None,
+        *,
+        is_silent: bool = False,
     ) -> Turn:
         receipt = progress.receipt
         ended: list[Row | NewRow] = [*progress.rows, *rows]
@@ -233,7 +251,7 @@ class Loop:
             session=receipt.session,
             message_id=receipt.message_id,
             seq=receipt.seq,
-            text=_last_words(ended) if failure is None else "",
+            text="" if failure or is_silent else _last_words(ended),
             stop_reason=stop,
             usage=progress.usage,
             cost_usd=progress.cost_usd,

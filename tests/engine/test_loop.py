@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.core.errors import InvalidRequest, NotFound, ShuttingDown
+from agentd.core.errors import InvalidRequest, NotFound, ProviderError, ShuttingDown
 from agentd.core.event import AnswerDelayed, AnswerRetracted, TextChunk
 from agentd.core.message import Message, Opaque, Role, Text, ToolResult, ToolUse, assistant
 from agentd.core.prompt import (
@@ -535,6 +535,30 @@ async def test_the_time_the_user_takes_to_answer_is_not_the_tools(world) -> None
     world.provider.say(call("asking", "a"), "ok")
     turn = await world.say("go")
     assert [c.is_error for c in turn.tool_calls] == [False]
+
+
+@pytest.mark.parametrize("effect", Effect)
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_turn_that_did_something_may_end_without_a_word(world, effect, fails) -> None:
+    class Doing:
+        spec = ToolSpec("do", "a", {"type": "object"}, effect)
+
+        async def run(self, call, gate):
+            return ToolOutput("Done.", is_error=fails)
+
+    world.tools = (Doing(),)
+    await world.start()
+    silent = ProviderError("not a word", kind="empty_answer")
+    world.provider.say(call("do", "a", "I will do it."), silent)
+    turn = await world.say("go")
+    ended = (turn.text, turn.stop_reason, turn.failure and turn.failure.code)
+    if fails or effect is Effect.READ_ONLY:
+        assert ended == ("", None, "provider_empty_answer")
+    else:
+        assert ended == ("", StopReason.END_TURN, None)
+    assert [c.name for c in turn.tool_calls] == ["do"]
+    assert (await world.say("again")).text == "ok"
+    check_messages(world.provider.prompts[-1].messages)
 
 
 async def test_a_call_that_only_repeated_something_is_kept_as_such(world) -> None:

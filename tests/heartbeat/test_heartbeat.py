@@ -647,6 +647,9 @@ async def test_an_empty_reply_has_failed() -> None:
     world = World()
     world.turns.reply = " "
     assert (await world.beat()).reason is Reason.EMPTY_REPLY
+    world.turns.failure = Failure("provider_empty_answer", "The model said nothing.")
+    beat = await world.beat()
+    assert (beat.outcome, beat.reason) == (Outcome.FAILED, Reason.EMPTY_REPLY)
 
 
 @pytest.mark.parametrize(
