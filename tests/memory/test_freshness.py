@@ -119,6 +119,23 @@ async def test_one_slow_look_at_a_small_one_does_not_count(workspace, search):
     assert await search() == ["a.md", "b.md"]
 
 
+async def test_a_hint_of_what_a_search_has_taken_in_has_nothing_scanned(
+    workspace, search, indexer, told
+):
+    await indexer.sync()
+    workspace.files["b.md"] = b"second needle\n"
+    told.mark = 1
+    assert await search() == ["a.md", "b.md"]
+    looks = workspace.looks
+    indexer.hint()
+    await indexer.wait_idle()
+    assert workspace.looks == looks
+    told.mark = 2
+    indexer.hint()
+    await indexer.wait_idle()
+    assert workspace.looks == looks + 1
+
+
 async def test_without_a_watch_every_search_looks(workspace, search, told):
     await search()
     told.mark = None
@@ -145,7 +162,7 @@ async def test_what_the_regular_look_is_taking_in_is_waited_for(workspace, searc
     workspace.opened.clear()
     workspace.reading.clear()
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(indexer.sync_notes())
+        tasks.create_task(indexer.sync())
         await workspace.reading.wait()
         asking = tasks.create_task(search())
         await asyncio.sleep(0)

@@ -497,7 +497,7 @@ async def test_extra_files_without_a_date_are_of_the_day_of_their_last_change(in
     indexer = Indexer(index, workspace, store, clock, settings)
 
     async def days():
-        await indexer.sync_notes()
+        await indexer.sync()
         found = await index.search(SearchQuery("hums", limit=9), OWNERS_EYES)
         return {hit.chunk.path: str(hit.chunk.date) for hit in found.hits}
 

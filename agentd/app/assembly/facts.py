@@ -255,7 +255,7 @@ def build_forgetting(
     stored = Masking(stores.db, memory.indexer.without)
 
     async def erase_index(_: Erasure) -> int:
-        await memory.indexer.sync_notes()
+        await memory.indexer.level_notes()
         await memory.index.erase(())
         return 0
 

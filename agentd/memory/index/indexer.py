@@ -93,7 +93,9 @@ class Indexer:
         self._wake.set()
 
     def hint(self) -> None:
-        """Have the notes scanned soon, because they may have changed."""
+        """Have the notes scanned soon, because they may have changed; a change that a scan has found
+        before then needs no other.
+        """
         self._due |= _Due.NOTES
         self._wake.set()
 
@@ -134,12 +136,8 @@ class Indexer:
         self._due = _Due.EVERYTHING
         await self.wait_idle()
 
-    async def sync_notes(self) -> None:
-        """Scan and index all notes now. Raises StorageError."""
-        await self._notes.sync()
-
     async def level_notes(self) -> None:
-        """Do `sync_notes` if a scan is cheap, or if notes have changed, or may have changed
+        """Scan and index all notes if a scan is cheap, or if notes have changed, or may have changed
         unnoticed, since the last scan. Raises StorageError.
         """
         await self._notes.level()
@@ -209,7 +207,8 @@ class Indexer:
         try:
             await self._follow()
             if _Due.NOTES in due:
-                await self._notes.sync(self._follow)
+                is_hint = due == _Due.NOTES  # which may come after the scan of a search
+                await (self._notes.level if is_hint else self._notes.sync)(self._follow)
             if due & (_Due.SESSIONS | _Due.GATHERED):
                 gather = _Due.SESSIONS not in due
                 await self._sessions.sync(gather=gather, between=self._follow)

@@ -100,13 +100,13 @@ class NoteIndexer:
         async with self._lock:
             await self._look(between)
 
-    async def level(self) -> None:
+    async def level(self, between: Callable[[], Awaitable[None]] | None = None) -> None:
         """Do `sync`, unless nothing can have changed as far as is known. Raises StorageError."""
         if self.freshness.is_sure:
             return
         async with self._lock:
             if not self.freshness.is_sure:  # another scan may have ended meanwhile
-                await self._look(None)
+                await self._look(between)
 
     async def level_shared(self) -> None:
         """Index the changes of the notes that groups may see, without scanning anything else.
