@@ -13,6 +13,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from itertools import accumulate, chain
 from math import log
 
@@ -73,7 +74,10 @@ class Words:
             for word in wanted
             if word.isascii()
         }
-        self._any = re.compile(_any_of(self._needles))
+
+    @cached_property
+    def _any(self) -> re.Pattern[bytes]:
+        return re.compile(_any_of(self._needles))
 
     def found(self, text: str) -> frozenset[str]:
         """Return the words that the text contains."""
@@ -211,7 +215,7 @@ class Survey:
         by_user = {w.text for w in self._all() if w.by_user}
         found: dict[str, Candidate] = {}
         for one in self.sought:
-            rare = self._rare(one)
+            rare = Words(self._rare(one))
             for written in self._likeliest(one, rare, erasure):
                 text = written.text
                 if text in by_user and _VERSION.search(written.where):
@@ -221,7 +225,7 @@ class Survey:
                     text,
                     tuple(dict.fromkeys((*known.where, written.where))),
                     known.facts | {one.id},
-                    known.words | (rare & words_of(text)),
+                    known.words | rare.found(text),
                 )
         return tuple(found.values())
 
@@ -251,7 +255,7 @@ class Survey:
         later texts do not change; once the erasure `is_done`, also sentences that agentd wrote into
         files. Of very many, return those with the rarest words; `more` counts the rest.
         """
-        rare = self.telling
+        telling = Words(self.telling)
         found: list[tuple[float, Written, Span, str]] = []
         for written in self._all():
             is_told = written.by_user or (is_done and written.is_in_file)
@@ -260,7 +264,7 @@ class Survey:
             gone = _masked_spans(written, erasure)
             for start, end in sentences_in(written.text):
                 left = mask_spans(written.text[start:end], within(gone, start, end))
-                if shared := rare & words_of(left):
+                if shared := telling.found(left):
                     found.append((self._weight(shared), written, (start, end), left))
         found.sort(key=lambda one: (*_order(one[1]), one[2]))
         same: dict[str, list[tuple[float, Written, Span, str]]] = defaultdict(list)
@@ -327,18 +331,18 @@ class Survey:
         kept = chain.from_iterable(several)
         return iter({written.where: written for written in kept}.values())
 
-    def _likeliest(self, one: Sought, rare: frozenset[str], erasure: Erasure) -> list[Written]:
+    def _likeliest(self, one: Sought, rare: Words, erasure: Erasure) -> list[Written]:
         """Return the texts that may state the fact: its own rows and similar lines, then others by
         shared words.
         """
-        found = {w.where: w for word in rare for w in self._by_word.get(word, ())}
-        telling = self._telling(one)
+        found = {w.where: w for word in rare.wanted for w in self._by_word.get(word, ())}
+        telling = Words(self._telling(one))
         texts = [w for w in found.values() if not w.by_user and _is_since(w.at, one.since)]
         for written in (w for w in found.values() if w.by_user):
             left = erasure.masked(written.text, written.where, begins=0)
-            if _is_talk(written) and not telling.isdisjoint(words_of(left)):
+            if _is_talk(written) and telling.found(left):
                 texts.append(replace(written, text=left))
-        texts.sort(key=lambda w: -self._weight(rare & words_of(w.text)))
+        texts.sort(key=lambda w: -self._weight(rare.found(w.text)))
         mine = {*one.rows, *self.asking}
         besides = [w for w in self._besides[one.id] if not w.by_user or w.where in mine]
         return list({w.where: w for w in (*besides, *texts)}.values())[:_MOST_ASKED]
