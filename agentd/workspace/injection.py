@@ -2,7 +2,7 @@
 
     turn                              gets
     the owner's                       BOOTSTRAP while it has text, SOUL, AGENTS, TOOLS, IDENTITY, USER,
-                                      MEMORY, HEARTBEAT, MEMORY of the other scopes; daily notes
+                                      MEMORY, HEARTBEAT, MEMORY of the other scopes, and daily notes
     a group's, an isolated one        SOUL, AGENTS, TOOLS, IDENTITY
     a beat or job with the main       the owner's without BOOTSTRAP and HEARTBEAT (a beat's own
         context                       message contains the checklist)
@@ -10,8 +10,8 @@
     a flush                           today's note, so that the model does not repeat it
     a summary                         nothing
 
-All blocks are stable, the most stable first, so that a provider's cache stays valid while no file
-changes. Every turn checks the files and reads those that have changed; the day is that of the
+The order of the blocks is that of `Rank`, the order of files in theirs that of `[workspace] order`.
+All blocks are stable, so that a provider's cache stays valid while no file changes. Every turn checks the files and reads those that have changed; the day is that of the
 owner's time zone. `sections` and the functions below it are pure.
 """
 

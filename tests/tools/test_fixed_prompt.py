@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from agentd.app.assembly.parts import Parts
@@ -52,6 +53,26 @@ async def test_a_conversation_carries_less_than_8_kb(
     found = sizes(body)
     assert sum(found.values()) - len(WORDS) < OF_A_CONVERSATION, told(body, OF_A_CONVERSATION)
     assert found["system"] > KB  # the workspace is in it
+
+
+async def test_all_files_stand_before_the_notes_of_the_day(
+    untouched: Parts, model: ScriptedProvider, tmp_path: Path
+) -> None:
+    notes = tmp_path / "workspace" / "memory"
+    (notes / "2026-11-20.md").write_text("milk of yesterday\n")
+    (notes / "2026-11-21.md").write_text("milk of today\n")
+    ticket = await untouched.engine.sessions.submit(TurnRequest(MAIN, WORDS, "1"))
+    await ticket.wait()
+    prompt = "\n\n".join(model.prompts[0].system)
+    marks = (
+        "# Project Context",
+        "## MEMORY.md",
+        "## Recent Daily Notes",
+        "of today",
+        "of yesterday",
+    )
+    places = [prompt.index(mark) for mark in marks]
+    assert places == sorted(places)
 
 
 async def test_a_light_beat_carries_less_than_2_kb_each_time(

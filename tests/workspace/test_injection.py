@@ -31,7 +31,6 @@ def _injection(home, scopes: Mapping[str, Path] | None = None, **settings: objec
 async def _text(source: ContextSource, request: TurnRequest = _TURN) -> str:
     blocks = await source.blocks(request)
     assert all(b.stable for b in blocks)
-    assert [b.rank for b in blocks] == sorted(b.rank for b in blocks)
     return "\n\n".join(b.text for b in blocks)
 
 
