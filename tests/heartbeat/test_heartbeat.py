@@ -774,6 +774,30 @@ async def test_force_opens_all_but_budget_and_lane() -> None:
     assert (await world.beat(force=True)).reason is Reason.ACK
 
 
+async def test_a_forced_beat_shows_what_is_not_due_and_leaves_it_for_its_time() -> None:
+    world = World("- [ ] call the plumber (due: 2026-05-04 10:10)\n- [ ] stretch (every: 2h)")
+    await world.beat()  # the stretching, which is due at first sight
+    world.clock.jump(timedelta(minutes=5))
+    forced = await world.beat(force=True)
+    assert forced.reason is Reason.ACK
+    shown = world.turns.requests[-1].text
+    assert "plumber" in shown
+    assert "stretch" in shown
+    world.turns.reply = "Call the plumber."
+    rows = ran(await world.live(timedelta(minutes=20)))
+    assert [beat.text for beat in rows] == ["Call the plumber."]
+    assert "stretch" not in world.turns.requests[-1].text
+    world.turns.reply = "Stretch."
+    rows = ran(await world.live(timedelta(minutes=110)))
+    assert [(beat.text, beat.at) for beat in rows] == [("Stretch.", MONDAY + timedelta(hours=2))]
+
+
+async def test_a_forced_beat_counts_what_is_due_as_done() -> None:
+    world = World("- [ ] call the plumber (due: 2026-05-04 09:50)")
+    await world.beat(force=True)
+    assert ran(await world.live(timedelta(hours=1))) == []
+
+
 async def test_beats_that_are_off_never_come() -> None:
     world = World(interval="0m")
     await world.beats.schedule(MONDAY)

@@ -402,6 +402,25 @@ async def test_a_dated_entry_is_looked_at_when_it_is_due() -> None:
     assert (await world.beat()).reason is Reason.NOTHING_DUE
 
 
+async def test_an_entry_watched_by_force_before_its_time_is_asked_about_at_its_time() -> None:
+    world = World(f"{MAIL} (due: 2026-05-04 12:00)")
+    world.clock.jump(timedelta(minutes=30))
+    assert (await world.heartbeat.run(force=True)).reason is Reason.ACK
+    asked = len(world.turns.requests)
+    await world.beat(timedelta(hours=2))
+    assert len(world.turns.requests) > asked
+    assert (await world.beat()).reason is Reason.NOTHING_DUE
+
+
+async def test_a_change_that_a_forced_beat_told_ahead_of_a_cadence_is_not_told_again() -> None:
+    world = World(f"{MAIL} (every: 2h)")
+    await world.beat()
+    world.mailbox.mails.append("Anna")
+    world.clock.jump(timedelta(minutes=30))
+    assert (await world.heartbeat.run(force=True)).outcome is Outcome.ALERT
+    assert (await world.beat(timedelta(hours=2))).reason is Reason.UNCHANGED
+
+
 async def test_without_tools_of_others_a_beat_asks_as_it_always_did() -> None:
     world = World()
     world.mailbox.specs = ()

@@ -16,7 +16,7 @@ from agentd.automation.heartbeat.watched import WatchedEntries
 from agentd.core import failpoints
 from agentd.core.alert import AlertSeverity, NewAlert, Recipients, alert_digest
 from agentd.core.beat import Beat, BeatFinding, Outcome, Reason, finding_of
-from agentd.core.checklist import LOOK, Checklist, ChecklistEntry, item_hashes
+from agentd.core.checklist import LOOK, Checklist, ChecklistEntry, Item, item_hashes
 from agentd.core.errors import WorkspaceError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.turn import MAIN, Context, Origin, SessionKey, TurnRequest
@@ -54,8 +54,9 @@ class BeatRunner:
         return BeatRunner(settings, self._deps, prompt, watching, recipients)
 
     async def run(self, beat_id: int, run: Run, sight: Snapshot, *, force: bool) -> Beat:
-        """Check the due entries; store the finished beat in one commit with its alerts and the
-        watched answers, and return it. Raises StorageError.
+        """Check the due entries, with `force` all of them; store the finished beat in one commit
+        with its alerts and the watched answers, and return it. Only what is due counts as done.
+        Raises StorageError.
         """
         checklist = sight.view.checklist
         items = checklist.items if force else run.due
@@ -70,8 +71,9 @@ class BeatRunner:
             if (watch := watches.get(entry.hash)) is not None:
                 can_ask = not any(found.is_last for found in findings)
                 findings += await self._look(beat_id, sight, entry, watch, can_ask=can_ask)
+        early = [item for item in items if item not in run.due]
         failpoints.hit("beat.verdict")
-        return await self._store(beat_id, sight, findings)
+        return await self._store(beat_id, sight, [_without(early, found) for found in findings])
 
     def tools(self) -> tuple[str, ...]:
         """Return the names of the tools of others with which entries can be watched."""
@@ -189,6 +191,18 @@ class BeatRunner:
             shown = f"Reasoning: {thoughts}\n\n{text}"
         digest = alert_digest(text)
         return self._recipients.alert(shown, "heartbeat", digest, tainted=alarm.tainted)
+
+
+def _without(early: Sequence[Item], found: BeatFinding) -> BeatFinding:
+    """Return the finding without what would keep an entry that was shown before its time from being
+    told at its time: that it is done, and for one that comes once, the answers seen so far, which
+    would count as unchanged then.
+    """
+    undone = {item.hash for item in early}
+    once = {item.hash for item in early if item.every is None}
+    done = tuple(item for item in found.done_items if item not in undone)
+    watch = found.watch if found.watch is None or found.watch.entry not in once else None
+    return replace(found, done_items=done, watch=watch)
 
 
 def _entries_looked_at(sink: BeatSink, checklist: Checklist) -> tuple[ChecklistEntry, ...]:
