@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -38,6 +38,7 @@ class DeliveryState(StrEnum):
     PENDING = "pending"
     SENT = "sent"
     FAILED = "failed"  # given up after all tries
+    WITHDRAWN = "withdrawn"  # not needed any more: the alert was acknowledged before
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,12 @@ class Handover:
     next_try: datetime | None = None
     tried_at: datetime | None = None
     error: str = ""
+
+    def once_acked(self) -> Handover:
+        """Return the handover of an acknowledged alert: one that was pending is withdrawn."""
+        if self.state is not DeliveryState.PENDING:
+            return self
+        return replace(self, state=DeliveryState.WITHDRAWN, next_try=None)
 
     def as_json(self) -> dict[str, Any]:
         """Return an entry of `deliveries` as in `agentd alerts list`."""

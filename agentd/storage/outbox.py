@@ -31,11 +31,14 @@ VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id
 """
 _DUE = """
 SELECT alert_id, sink, attempts FROM deliveries JOIN alerts ON alerts.id = alert_id
-WHERE state = 'pending' AND (due_at <= :now OR due_at > :far OR coalesce(tried_at, at) > :now
+WHERE state = 'pending' AND acked = 0 AND (due_at <= :now OR due_at > :far OR coalesce(tried_at, at) > :now
     OR attempts > 0 AND sink IN (SELECT value FROM json_each(:working)))
 ORDER BY alert_id, due_at, sink
 """
-_NEXT_DUE = "SELECT min(due_at) FROM deliveries WHERE state = 'pending'"
+_NEXT_DUE = """
+SELECT min(due_at) FROM deliveries JOIN alerts ON alerts.id = alert_id
+WHERE state = 'pending' AND acked = 0
+"""
 _SENT = """
 UPDATE deliveries SET state = 'sent', attempts = attempts + 1, tried_at = ?, error = ''
 WHERE alert_id = ? AND sink = ?
@@ -46,8 +49,9 @@ WHERE alert_id = ? AND sink = ?
 """
 _HOLD = """
 UPDATE deliveries SET due_at = coalesce((
-    SELECT min(due_at) FROM deliveries AS other WHERE other.sink = :sink AND other.state = 'pending'
-    AND other.attempts = 0 AND other.due_at > :now AND other.due_at < :until
+    SELECT min(due_at) FROM deliveries AS other JOIN alerts ON alerts.id = other.alert_id
+    WHERE other.sink = :sink AND other.state = 'pending' AND acked = 0 AND other.attempts = 0
+    AND other.due_at > :now AND other.due_at < :until
 ), :until) WHERE alert_id = :alert AND sink = :sink
 """
 _NEWEST = "SELECT * FROM alerts ORDER BY id DESC LIMIT ?"
@@ -176,7 +180,7 @@ def _load(conn: sqlite3.Connection, found: Iterable[sqlite3.Row]) -> tuple[Alert
             origin=row["origin"],
             to=row["recipient"],
             acked=bool(row["acked"]),
-            handovers=_handovers(conn, row["id"]),
+            handovers=_handovers(conn, row["id"], acked=bool(row["acked"])),
             tainted=bool(row["tainted"]),
             severity=_severity(row["severity"]),
         )
@@ -184,9 +188,11 @@ def _load(conn: sqlite3.Connection, found: Iterable[sqlite3.Row]) -> tuple[Alert
     )
 
 
-def _handovers(conn: sqlite3.Connection, alert_id: int) -> tuple[Handover, ...]:
+def _handovers(conn: sqlite3.Connection, alert_id: int, *, acked: bool) -> tuple[Handover, ...]:
+    # A delivery stays pending in its row when its alert is acknowledged: a try that is under way
+    # may still be recorded.
     found = conn.execute("SELECT * FROM deliveries WHERE alert_id = ? ORDER BY rowid", (alert_id,))
-    return tuple(
+    known = (
         Handover(
             row["sink"],
             state := _state(row["state"]),
@@ -197,6 +203,7 @@ def _handovers(conn: sqlite3.Connection, alert_id: int) -> tuple[Handover, ...]:
         )
         for row in found
     )
+    return tuple(one.once_acked() if acked else one for one in known)
 
 
 def _severity(word: str) -> AlertSeverity:

@@ -152,13 +152,13 @@ class MemoryOutbox:
 
     async def alerts(self, limit: int, *, unacked: bool = False) -> tuple[Alert, ...]:
         newest = [a for a in reversed(self._alerts.values()) if not (unacked and a.acked)]
-        return tuple(newest[:limit])
+        return tuple(map(_as_read, newest[:limit]))
 
     async def ack(self, alert_id: int) -> Alert:
         if alert_id not in self._alerts:
             raise NotFound(f"there is no alert {alert_id}")
         self._alerts[alert_id] = replace(self._alerts[alert_id], acked=True)
-        return self._alerts[alert_id]
+        return _as_read(self._alerts[alert_id])
 
     def _is_repetition(self, before: Alert, alert: NewAlert, now: datetime) -> bool:
         is_recent = now - timedelta(hours=24) < before.at <= now
@@ -174,7 +174,7 @@ class MemoryOutbox:
             (alert, one, one.next_try)
             for alert in self._alerts.values()
             for one in alert.handovers
-            if one.state is DeliveryState.PENDING and one.next_try is not None
+            if not alert.acked and one.state is DeliveryState.PENDING and one.next_try is not None
         ]
 
     def _change(self, alert_id: int, sink: str, **changes: Any) -> None:
@@ -188,6 +188,12 @@ class MemoryOutbox:
                 for one in alert.handovers
             ),
         )
+
+
+def _as_read(alert: Alert) -> Alert:
+    if not alert.acked:
+        return alert
+    return replace(alert, handovers=tuple(one.once_acked() for one in alert.handovers))
 
 
 class MemoryIndexDouble:

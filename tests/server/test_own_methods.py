@@ -457,6 +457,22 @@ async def test_an_alert_waits_for_a_client_and_is_then_shown_once(clock):
     assert (await outbox.alerts(1))[0].delivered["socket"] == "sent"
 
 
+async def test_a_client_is_shown_what_waits_oldest_first_without_what_was_acknowledged(clock):
+    outbox, clients = MemoryOutbox(clock), Clients()
+    sink = SocketAlerts(clients, outbox)
+    for number, text in enumerate(("first", "second", "third")):
+        alert = await outbox.put(NewAlert(text, "heartbeat", text, ("socket",)))
+        await outbox.retry(alert.id, "socket", clock.now() + timedelta(minutes=9 - number))
+    await outbox.ack(2)
+    task = asyncio.create_task(sink.run())
+    peer = Peer()
+    clients.listen(peer)
+    await clock.settle()
+    task.cancel()
+    assert [params["text"] for _, params in peer.heard] == ["first", "third"]
+    assert await outbox.next_due() is None
+
+
 async def test_an_alert_that_is_sent_while_a_client_arrives_is_shown_once(clock):
     outbox, clients = MemoryOutbox(clock), Clients()
     sink = SocketAlerts(clients, outbox)

@@ -114,6 +114,34 @@ async def test_acknowledged_alerts_can_be_left_out(stores):
         await stores.outbox.ack(99)
 
 
+async def test_an_acknowledged_alert_waits_for_nobody(stores, clock):
+    first = await stores.outbox.put(alert("a", sinks=("main", "socket", "hook")))
+    await stores.outbox.put(alert("b", sinks=("hook",)))
+    later = clock.now() + timedelta(minutes=5)
+    await stores.outbox.sent(first.id, "main")
+    await stores.outbox.retry(first.id, "socket", later, "nobody is there")
+    await stores.outbox.hold(first.id, "hook", later)
+    acked = await stores.outbox.ack(first.id)
+    assert acked.delivered == {
+        "main": DeliveryState.SENT,
+        "socket": DeliveryState.WITHDRAWN,
+        "hook": DeliveryState.WITHDRAWN,
+    }
+    assert (await stores.outbox.alerts(2))[1] == acked
+    assert not any(one.next_try for one in acked.handovers)
+    await stores.outbox.hold(2, "hook", later + timedelta(minutes=5))
+    assert await stores.outbox.next_due() == later + timedelta(minutes=5)
+    clock.jump(timedelta(minutes=6))
+    assert await stores.outbox.due({"socket"}) == ()
+    await stores.outbox.retry(first.id, "socket", later)  # a try that was under way
+    assert await stores.outbox.due({"socket"}) == ()
+    await stores.outbox.sent(first.id, "socket")
+    assert (await stores.outbox.alerts(2))[1].delivered["socket"] is DeliveryState.SENT
+    newest = await stores.outbox.alerts(2)
+    assert standing("socket", newest).waiting == 0
+    assert standing("hook", newest).waiting == 1
+
+
 async def test_why_a_try_failed_and_when_the_next_one_is_stay_with_the_alert(stores, clock):
     stored = await stores.outbox.put(replace(alert(), severity=AlertSeverity.WARNING))
     assert stored.severity is AlertSeverity.WARNING

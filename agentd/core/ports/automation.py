@@ -199,7 +199,9 @@ class Outbox(Protocol):
         """
 
     async def ack(self, alert_id: int) -> Alert:
-        """Mark an alert as seen by the user. Raises NotFound."""
+        """Mark an alert as seen by the user: its pending deliveries are withdrawn. Raises
+        NotFound.
+        """
 
 
 class AlertSink(Protocol):
