@@ -6,6 +6,7 @@ The caller of `plan` and `apply` holds the lock of the path.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agentd.core.errors import EditConflict, WorkspaceError
+from agentd.core.errors import EditConflict, FileUnreadable, WorkspaceError
 from agentd.core.tool import FileAction, FileIntent
 from agentd.core.workspace import FACTS_PATH, HAND, Author, is_graph_text
 from agentd.workspace.folder import Folder, too_large
@@ -30,6 +31,7 @@ log = structlog.get_logger()
 MAX_READ_BYTES = 1 << 20
 MAX_WRITE_BYTES = 256 << 10
 _LARGE = 1 << 16  # bytes; contents of this size take longer to hash than to compare
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 TRIES = 16  # of a change, while another program goes on writing to the file
 OWN_BYTES = 64 << 20  # the limit for files that agentd itself fills
 
@@ -84,7 +86,7 @@ class Changes:
         limit: int = MAX_WRITE_BYTES,
     ) -> FileIntent:
         """Return the change relative to what is on disk now, without making it. An append to a file
-        that lacks a final newline starts with one. `limit` is the most bytes that `data` may have.
+        that lacks a final newline starts with one; one to a file in UTF-16 is refused. `limit` is the most bytes that `data` may have.
         Raises PathRefused, FileUnreadable, and FileMissing (DELETE).
         """
         path = "/".join(parts)
@@ -101,6 +103,11 @@ class Changes:
         if action is FileAction.WRITE:
             return FileIntent(path, action, before, self._digests.of(data), data)
         start = old or b""
+        if start.startswith(_UTF_16):
+            raise FileUnreadable(
+                f"{path} is UTF-16, in which nothing that is added could be read",
+                cure="`agentd doctor` names the command that converts it",
+            )
         if start and data and not start.endswith(b"\n"):
             data = b"\n" + data
         if len(start) + len(data) > most:

@@ -328,6 +328,19 @@ async def test_an_append_begins_on_a_line_of_its_own(home, owner) -> None:
     assert second.after == _digest("- a\n- b\n")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+async def test_nothing_is_added_to_a_file_whose_encoding_would_swallow_it(
+    home, owner, encoding: str
+) -> None:
+    (home.root / "memory").mkdir(exist_ok=True)
+    note = home.root / _TODAY
+    note.write_bytes(data := "\ufeffa wish\n".encode(encoding))
+    with pytest.raises(FileUnreadable, match="is UTF-16") as error:
+        await home.files().plan(_TODAY, FileAction.APPEND, b"a code\n")
+    assert "doctor" in error.value.cure
+    assert note.read_bytes() == data
+
+
 async def test_a_change_that_others_overtook_is_a_conflict(home, owner) -> None:
     home.put({"a.md": "one"})
     files = home.files()
