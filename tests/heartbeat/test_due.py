@@ -44,6 +44,13 @@ def test_the_next_opening_is_not_too_far_ahead() -> None:
     assert due.settle(opening + timedelta(days=9), night, HALF, DAY) == opening
 
 
+def test_a_shorter_interval_in_closed_hours_waits_for_the_opening_alone() -> None:
+    night = datetime(2026, 5, 4, 23, 0, tzinfo=UTC)
+    opening = datetime(2026, 5, 5, 8, 0, tzinfo=UTC)
+    stored = night + timedelta(minutes=28)
+    assert due.settle(stored, night, timedelta(minutes=1), DAY) == opening
+
+
 def test_what_was_missed_is_one_slot() -> None:
     now = TEN + timedelta(hours=8, minutes=10)
     assert due.slot(TEN, now, HALF) == TEN + timedelta(hours=8)

@@ -117,14 +117,12 @@ _SPACING = timedelta(minutes=1)  # least time between a beat and one moved forwa
 def settle(next_due: datetime | None, now: datetime, interval: timedelta, hours: Hours) -> datetime:
     """Return the due time that follows from the stored one: one interval from now if none is
     stored. A due time further ahead than any slot can be (the clock was set back, or the interval
-    was shortened) is moved forward to the latest possible slot.
+    was shortened) is moved forward to the latest possible slot, in closed hours to their end.
     """
     limit = now + interval
-    if next_due is None:
-        return limit
-    if hours.closed(now) is not None:
-        limit = max(limit, hours.next_opening(now))
-    return limit if next_due > limit + _SLACK else next_due
+    if next_due is None or next_due <= limit + _SLACK:
+        return next_due or limit
+    return limit if hours.closed(now) is None else max(limit, hours.next_opening(now))
 
 
 def slot(next_due: datetime, now: datetime, interval: timedelta) -> datetime:
