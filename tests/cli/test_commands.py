@@ -411,8 +411,20 @@ def test_a_flush_says_what_becomes_of_what_could_not_be_saved(daemon: ScriptedDa
 
 def test_a_beat_is_explained_by_what_it_would_look_at(daemon: ScriptedDaemon) -> None:
     items = [
-        {"text": "- [ ] call (due: 2031-01-01 09:00)", "due": False},
-        {"text": "- [ ] stretch (every: 2h)", "due": True},
+        {"text": "- [ ] call (due: 2031-01-01 09:00)", "due": False, "done_at": None},
+        {"text": "- [ ] stretch (every: 2h)", "due": True, "done_at": None},
+        {
+            "text": "- [ ] post (due: 2021-01-01 09:00)",
+            "due": False,
+            "done_at": "2021-01-01T09:00:00+00:00",
+            "next": None,
+        },
+        {
+            "text": "- [ ] water (every: 7d)",
+            "due": False,
+            "done_at": "2021-01-01T09:00:00+00:00",
+            "next": "2021-01-08T09:00:00+00:00",
+        },
     ]
     checklist = {
         "file_hash": "374c0aa8",
@@ -442,7 +454,8 @@ def test_a_beat_is_explained_by_what_it_would_look_at(daemon: ScriptedDaemon) ->
             {"gate": "hours", "reason": "quiet_hours"},
             {"gate": "budget", "reason": None},
         ],
-        "next_due": None,
+        "next_due": "2021-01-01T09:30:00+00:00",
+        "not_before": "2021-01-01T22:00:00+00:00",
         "next_opening": "2021-01-01T22:00:00+00:00",
         "paused_until": "2021-01-01T10:00:00+00:00",
         "times_in": "UTC",
@@ -460,7 +473,7 @@ def test_a_beat_is_explained_by_what_it_would_look_at(daemon: ScriptedDaemon) ->
     *lines, last = (" ".join(line.split()) for line in said.splitlines())
     assert lines == [
         "a beat now is skipped: paused (the gate 'pause' decides)",
-        "next due -",
+        "next due 2021-01-01 09:30: skipped; none can run before 2021-01-01 22:00",
         "gates",
         "on open",
         "pause shut: paused, until 2021-01-01 10:00",
@@ -470,6 +483,8 @@ def test_a_beat_is_explained_by_what_it_would_look_at(daemon: ScriptedDaemon) ->
         "entries for each beat yes",
         "entries with a time - [ ] call (due: 2031-01-01 09:00)",
         "- [ ] stretch (every: 2h) (now)",
+        "- [ ] post (due: 2021-01-01 09:00) (done 2021-01-01 09:00, and does not come again)",
+        "- [ ] water (every: 7d) (done 2021-01-01 09:00; next 2021-01-08 09:00)",
         "times in UTC; entries and hours in Asia/Tokyo",
         "tools mail.list",
     ]

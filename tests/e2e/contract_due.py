@@ -40,6 +40,7 @@ DUE = (
             "would_run": bool,
             "reason": (frozenset(Reason), None),
             "next_due": WHEN,
+            "not_before": WHEN,
             "zone": str,
             "enabled": bool,
             "paused_until": WHEN,

@@ -995,11 +995,33 @@ async def test_explain_says_what_a_beat_would_do() -> None:
     world = World("- [ ] a (due: 2026-05-04 11:00)", zone="Europe/Berlin")
     told = await world.heartbeat.explain()
     assert (told["would_run"], told["reason"]) == (True, "")
-    assert told["checklist"]["items"] == [{"text": "- [ ] a (due: 2026-05-04 11:00)", "due": True}]
+    (item,) = told["checklist"]["items"]
+    assert (item["text"], item["due"]) == ("- [ ] a (due: 2026-05-04 11:00)", True)
     world.over_budget = True
     told = await world.heartbeat.explain()
     assert (told["would_run"], told["reason"]) == (False, "budget")
     assert world.beats.rows == []
+
+
+async def test_explain_says_which_entries_are_done_and_when_they_come_again() -> None:
+    world = World(
+        "- a (due: 2026-05-04 09:00)\n- b (every: 2h)\n- c (due: 2026-05-05 09:00)", start=MONDAY
+    )
+    await world.beat()
+    once, again, later = (await world.heartbeat.explain())["checklist"]["items"]
+    at = MONDAY.isoformat()
+    assert (once["due"], once["done_at"], once["next"]) == (False, at, None)
+    assert (again["done_at"], again["next"]) == (at, (MONDAY + timedelta(hours=2)).isoformat())
+    assert (later["done_at"], later["next"]) == (None, "2026-05-05T09:00:00+00:00")
+
+
+async def test_explain_says_when_a_beat_can_run_that_hours_or_a_pause_put_off() -> None:
+    world = World(active_hours_start="08:00", active_hours_end="10:15")
+    told = await world.heartbeat.explain()
+    assert told["next_due"] == (MONDAY + timedelta(minutes=30)).isoformat()
+    assert told["not_before"] == "2026-05-05T08:00:00+00:00"
+    await world.beats.pause(datetime(2026, 5, 6, 9, 0, tzinfo=UTC))
+    assert (await world.heartbeat.explain())["not_before"] == "2026-05-06T09:00:00+00:00"
 
 
 async def test_a_time_that_counts_as_none_is_a_problem_until_it_is_mended() -> None:

@@ -117,13 +117,16 @@ class Heartbeat:
         due_now = {item.hash for item in view.due}
         used, most = await self._deps.budget.tokens_today()
         watches = await self.runner.watches(view.checklist)
+        states = await self._beats.items([item.hash for item in view.checklist.items])
+        next_due = await self._due()
         return {
             "would_run": isinstance(decision, Run),
             "reason": reason or "",
             "decided_by": next((name for name, shut in gates.items() if shut), None),
             "gates": [{"gate": name, "reason": shut} for name, shut in gates.items()],
             "now": view.now.isoformat(),
-            "next_due": _iso(await self._due()),
+            "next_due": _iso(next_due),
+            "not_before": _iso(self._not_before(next_due, view.paused_until)),
             "next_opening": self._hours.next_opening(view.now).isoformat(),
             "zone": self._hours.zone.key,
             "hours": str(self._hours),
@@ -143,7 +146,12 @@ class Heartbeat:
                 "mistakes": list(view.checklist.mistakes),
                 "open": view.checklist.has_open,
                 "items": [
-                    {"text": item.text, "due": item.hash in due_now}
+                    {
+                        "text": item.text,
+                        "due": item.hash in due_now,
+                        "done_at": _iso(states[item.hash].last_done),
+                        "next": _iso(item.next_time(states[item.hash], view.now)),
+                    }
                     for item in view.checklist.items
                 ],
             },
@@ -251,6 +259,14 @@ class Heartbeat:
     async def _due(self) -> datetime | None:
         """Return the due time without storing it."""
         return self._settled((await self._beats.heartbeat()).next_due)
+
+    def _not_before(
+        self, next_due: datetime | None, paused_until: datetime | None
+    ) -> datetime | None:
+        """Return the first time from the due time on at which hours and pause let a beat run."""
+        if next_due is None:
+            return None
+        return self._hours.next_opening(max(next_due, paused_until or next_due))
 
     async def _settle(self) -> datetime | None:
         """Return the due time; store it if it differs from the stored one."""

@@ -55,7 +55,7 @@ def _runs(result: dict[str, Any]) -> str:
 def _explained(result: dict[str, Any]) -> str:
     """Return what a beat would do, the state of each gate, and the entries of the checklist."""
     checklist = result["checklist"]
-    timed = [f"{item['text']}{' (now)' if item['due'] else ''}" for item in checklist["items"]]
+    timed = [f"{item['text']}{_stands(item)}" for item in checklist["items"]]
     wrong = checklist["mistakes"]
     seen = {
         **({"cannot be read": why} if (why := checklist["unreadable"]) else {}),
@@ -68,7 +68,7 @@ def _explained(result: dict[str, Any]) -> str:
     return fields(
         {
             "a_beat_now": _foretold(result),
-            "next_due": result["next_due"],
+            "next_due": _when_next(result),
             "gates": gates,
             "checklist": seen,
             "times_in": _zones(result),
@@ -76,6 +76,24 @@ def _explained(result: dict[str, Any]) -> str:
             "watched": "\n".join(map(_watched, result["watched"])) or "none",
         }
     )
+
+
+def _stands(item: dict[str, Any]) -> str:
+    """Return how a dated entry stands: due now, done for good, or done and when it comes again."""
+    if item["due"]:
+        return " (now)"
+    if not item["done_at"]:
+        return ""
+    again = f"; next {item['next']}" if item["next"] else ", and does not come again"
+    return f" (done {item['done_at']}{again})"
+
+
+def _when_next(result: dict[str, Any]) -> str:
+    """Return when the next beat is due, and if hours or a pause skip it, when one can run."""
+    due, possible = result["next_due"], result["not_before"]
+    if due == possible:
+        return words(due)
+    return f"{words(due)}: skipped; none can run before {possible}"
 
 
 def _foretold(result: dict[str, Any]) -> str:
