@@ -1,4 +1,7 @@
-"""How many bytes every call carries before anybody has said anything, and what takes them."""
+"""How many bytes every call carries before anybody has said anything, what takes them, and the bounds.
+
+docs/tools.md says when a bound is worth raising.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +12,33 @@ from typing import Any
 from benchmarks.household import daemon, folder, model, newest_body
 from benchmarks.row import Row
 
-_WORDS = "How are you today?"
+OF_A_CONVERSATION = 8 * 1024  # bytes of its prompt, without the user's words
+OF_A_BEAT = 2 * 1024  # bytes of a light beat's whole prompt
+WORDS = "How are you today?"
 
 
 async def rows() -> AsyncIterator[Row]:
     """A conversation and a light heartbeat in an untouched workspace."""
     with folder() as home, model() as port:
         async with daemon(home, port) as running, running.client() as client:
-            await client.say("main", _WORDS)
-            body = newest_body(port)
-            size = _bytes(body) - len(_WORDS)
-            yield Row("fixed prompt of a conversation", [size], "B", below=8 * 1024)
-            for name, size in _parts(json.loads(body)):
+            await client.say("main", WORDS)
+            body = json.loads(newest_body(port))
+            size = prompt_bytes(body) - len(WORDS)
+            yield Row("fixed prompt of a conversation", [size], "B", below=OF_A_CONVERSATION)
+            for name, size in parts(body):
                 yield Row(f"of it {name}", [size], "B")
             beat = await client.call("_agentd/heartbeat/run", force=True)
             assert beat["outcome"] != "skipped", beat
-            size = _bytes(newest_body(port))
-            yield Row("whole prompt of a light heartbeat", [size], "B", below=2 * 1024)
+            size = prompt_bytes(json.loads(newest_body(port)))
+            yield Row("whole prompt of a light heartbeat", [size], "B", below=OF_A_BEAT)
 
 
-def _bytes(body: bytes) -> int:
-    """Of system, tools and messages, with their JSON."""
-    request = json.loads(body)
+def prompt_bytes(request: dict[str, Any]) -> int:
+    """The bytes of the request's system prompt, tools and messages, with their JSON."""
     return sum(_size(request.get(name, [])) for name in ("system", "tools", "messages"))
 
 
-def _parts(request: dict[str, Any]) -> Iterator[tuple[str, int]]:
+def parts(request: dict[str, Any]) -> Iterator[tuple[str, int]]:
     """Each section of the system prompt, by its first words, and each tool."""
     for section in request["system"]:
         yield f"“{section['text'].splitlines()[0][:40]}”", _size(section)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,48 +10,27 @@ from agentd.core.turn import MAIN, TurnRequest
 from agentd.providers.anthropic_wire import request_body
 from agentd.providers.provider_settings import ProviderSettings
 from agentd.testing import ScriptedProvider
-
-KB = 1024
-WORDS = "How are you today?"
-# Each call of every conversation, and each beat, pays for these bytes. Shorten another description before
-# you raise a bound; what is worth more than that raises it here, in `benchmarks/prompts.py` and in the
-# figures of docs/measuring.md, and the reason goes into the commit.
-OF_A_CONVERSATION = 8 * KB
-OF_A_BEAT = 2 * KB
-
-
-def size(part: Any) -> int:
-    return len(json.dumps(part, ensure_ascii=False).encode())
+from benchmarks.prompts import OF_A_BEAT, OF_A_CONVERSATION, WORDS, parts, prompt_bytes
 
 
 def bodies(model: ScriptedProvider) -> list[dict[str, Any]]:
     return [request_body(prompt, ProviderSettings(), "claude") for prompt in model.prompts]
 
 
-def sizes(body: dict[str, Any]) -> dict[str, int]:
-    """Bytes of each part of the request."""
-    return {name: size(part) for name, part in body.items()}
-
-
 def told(body: dict[str, Any], most: int) -> str:
     """Where the bytes are, for whoever has added some."""
-    system = {block["text"].splitlines()[0][:60]: size(block) for block in body["system"]}
-    tools = {tool["name"]: size(tool) for tool in body["tools"]}
-    lines = [
-        f"  {number:5} B  {name}" for name, number in {**sizes(body), **system, **tools}.items()
-    ]
-    return "\n".join([f"the bound is {most} B; shorten something, or see above", *lines])
+    lines = [f"  {number:5} B  {name}" for name, number in parts(body)]
+    return "\n".join([f"the bound is {most} B; docs/tools.md says what to do", *lines])
 
 
-async def test_a_conversation_carries_less_than_8_kb(
+async def test_a_conversation_carries_no_more_than_its_bound(
     untouched: Parts, model: ScriptedProvider
 ) -> None:
     ticket = await untouched.engine.sessions.submit(TurnRequest(MAIN, WORDS, "1"))
     await ticket.wait()
     (body,) = bodies(model)
-    found = sizes(body)
-    assert sum(found.values()) - len(WORDS) < OF_A_CONVERSATION, told(body, OF_A_CONVERSATION)
-    assert found["system"] > KB  # the workspace is in it
+    assert prompt_bytes(body) - len(WORDS) < OF_A_CONVERSATION, told(body, OF_A_CONVERSATION)
+    assert "# Project Context" in body["system"][1]["text"]
 
 
 async def test_all_files_stand_before_the_notes_of_the_day(
@@ -75,7 +53,7 @@ async def test_all_files_stand_before_the_notes_of_the_day(
     assert places == sorted(places)
 
 
-async def test_a_light_beat_carries_less_than_2_kb_each_time(
+async def test_a_light_beat_carries_no_more_than_its_bound_each_time(
     untouched: Parts, model: ScriptedProvider
 ) -> None:
     for _ in range(3):
@@ -83,5 +61,5 @@ async def test_a_light_beat_carries_less_than_2_kb_each_time(
     found = bodies(model)
     assert len(found) == 3
     for body in found:
-        assert sum(sizes(body).values()) < OF_A_BEAT, told(body, OF_A_BEAT)
-    assert sizes(found[0]) == sizes(found[-1])
+        assert prompt_bytes(body) < OF_A_BEAT, told(body, OF_A_BEAT)
+    assert prompt_bytes(found[0]) == prompt_bytes(found[-1])
