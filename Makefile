@@ -46,14 +46,17 @@ coverage: $(DEV) ## run the test-suite and tell the branches that it passes in i
 torture: $(DEV) ## run the long proofs
 	@$(BIN)/python -m pytest -q -m torture $(ARGS)
 
+# Each check runs, whatever the others found, so that one run tells all there is to mend.
 check: $(DEV) ## lint, format, types, layers, known vulnerabilities, and what is written from code
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports
-	@$(BIN)/python scripts/audit.py
-	@$(BIN)/python -m agentd.app.config | cmp - config.example.toml || { echo "run: make config" >&2; exit 1; }
-	@$(BIN)/python scripts/command_line.py | cmp - docs/command-line.md || { echo "run: make docs" >&2; exit 1; }
+	@failed=; \
+	$(BIN)/ruff check -q . || failed="$$failed ruff"; \
+	$(BIN)/ruff format -q --check . || failed="$$failed format"; \
+	$(BIN)/mypy --no-error-summary || failed="$$failed types"; \
+	$(BIN)/lint-imports --no-logo || failed="$$failed layers"; \
+	$(BIN)/python scripts/audit.py || failed="$$failed vulnerabilities"; \
+	$(BIN)/python -m agentd.app.config | cmp - config.example.toml || failed="$$failed config(make:config)"; \
+	$(BIN)/python scripts/command_line.py | cmp - docs/command-line.md || failed="$$failed docs(make:docs)"; \
+	if [ -n "$$failed" ]; then echo "failed:$$failed" >&2; exit 1; fi; echo ok
 
 docs: $(DEV) ## write docs/command-line.md from the commands
 	@$(BIN)/python scripts/command_line.py > docs/command-line.md.new

@@ -24,6 +24,7 @@ TIMEOUT = "5"  # seconds for one answer
 def main() -> int:
     """Audit every lock; the exit code."""
     code = 0
+    told_of: dict[str, list[str]] = {}
     for path in sorted(FOLDER.glob("*.txt")):
         stamp = _stamp(path)
         if not stamp.exists():
@@ -36,7 +37,9 @@ def main() -> int:
                 code = 1
                 continue
             stamp.write_text(told, encoding="utf-8")
-        print(f"{stamp.read_text(encoding='utf-8')}: {path.name}", file=sys.stderr)
+        told_of.setdefault(stamp.read_text(encoding="utf-8"), []).append(path.stem)
+    for told, locks in told_of.items():
+        print(f"{told} ({', '.join(locks)})", file=sys.stderr)
     return code
 
 
@@ -50,6 +53,8 @@ def judged(report: Mapping[str, Any]) -> tuple[list[str], str]:
         for flaw in package.get("vulns", ())
     ]
     skipped = sum("skip_reason" in package for package in packages)
+    if skipped == len(packages):
+        return flaws, "warning: not audited, the package index that is asked here has no advisories"
     if skipped:
         return (
             flaws,
