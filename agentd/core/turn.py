@@ -214,7 +214,6 @@ class Turn:
 
     session: SessionKey
     message_id: str
-    seq: int  # position in the inbox
     text: str = ""  # the last assistant message's words
     stop_reason: StopReason | None = None  # None when it failed
     usage: Usage = Usage()
@@ -241,16 +240,14 @@ class Turn:
 class Receipt:
     """Proof that a request is stored durably.
 
-    `turn_id` identifies the turn in inbox and journal. `is_new` is False when the message id was
-    known; then `ended` holds the stored result if the turn has ended. `redacted` counts the keys in
-    the text that were masked.
+    `turn_id` identifies the turn in inbox and journal; later turns have higher ones. `ended` holds
+    the stored result if the message id was known and its turn has ended. `redacted` counts the keys
+    in the text that were masked.
     """
 
     turn_id: int
     session: SessionKey
     message_id: str
-    seq: int
-    is_new: bool
     ended: Turn | None = None
     redacted: int = 0
     at: datetime | None = None  # when it was received; None for one that had ended
@@ -262,7 +259,6 @@ class PendingTurn:
 
     turn_id: int
     request: TurnRequest
-    seq: int
     state: TurnState
     attempts: int  # how often it has begun
     redacted: int = 0  # number of keys in its text that were masked
@@ -276,8 +272,6 @@ class PendingTurn:
             self.turn_id,
             request.session,
             request.message_id,
-            self.seq,
-            is_new=False,
             redacted=self.redacted,
             at=self.at,
         )

@@ -250,7 +250,6 @@ class Loop:
         turn = Turn(
             session=receipt.session,
             message_id=receipt.message_id,
-            seq=receipt.seq,
             text="" if failure or is_silent else _last_words(ended),
             stop_reason=stop,
             usage=progress.usage,

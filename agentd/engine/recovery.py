@@ -64,7 +64,7 @@ class Recovery:
 
     async def _end_silent(self, pending: PendingTurn) -> None:
         request = pending.request
-        turn = Turn(request.session, request.message_id, pending.seq, failure=CUT)
+        turn = Turn(request.session, request.message_id, failure=CUT)
         await self._store.finish(pending.turn_id, turn)
 
     async def _give_up(self, pending: PendingTurn, why: Failure) -> None:

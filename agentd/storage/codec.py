@@ -115,14 +115,13 @@ def dump_turn(turn: Turn) -> str:
     )
 
 
-def load_turn(session: SessionKey, message_id: str, seq: int, outcome: str) -> Turn:
+def load_turn(session: SessionKey, message_id: str, outcome: str) -> Turn:
     """Decode the ended turn from the text of `dump_turn`."""
     data = json.loads(outcome)
     stop = data["stop_reason"]
     return Turn(
         session=session,
         message_id=message_id,
-        seq=seq,
         text=data["text"],
         stop_reason=StopReason(stop) if stop else None,
         usage=Usage(*data["usage"]),

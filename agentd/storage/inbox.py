@@ -97,16 +97,13 @@ def receive(
         known = conn.execute(_KNOWN, (request.message_id, request.session)).fetchone()
     if known["id"] is None:
         turn_id = _insert(conn, known["session_id"], request, at, redacted)
-        name = (request.session, request.message_id)
-        return Receipt(turn_id, *name, turn_id, is_new=True, redacted=redacted, at=at)
+        return Receipt(turn_id, request.session, request.message_id, redacted=redacted, at=at)
     turn_id, outcome = known["id"], known["outcome"]
-    ended = load_turn(request.session, request.message_id, turn_id, outcome) if outcome else None
+    ended = load_turn(request.session, request.message_id, outcome) if outcome else None
     return Receipt(
         turn_id,
         request.session,
         request.message_id,
-        turn_id,
-        is_new=False,
         ended=ended,
         redacted=known["redacted"],
         at=None if outcome else moment(known["received_at"]),
@@ -157,7 +154,6 @@ def pending(conn: sqlite3.Connection) -> tuple[PendingTurn, ...]:
         PendingTurn(
             turn_id=t["id"],
             request=_load_request(t),
-            seq=t["id"],
             state=TurnState(t["state"]),
             attempts=t["attempts"],
             redacted=t["redacted"],

@@ -76,14 +76,12 @@ class StoredTurn:
     outputs: dict[str, ToolOutput] = field(default_factory=dict)
     redacted: int = 0
 
-    def receipt(self, *, is_new: bool) -> Receipt:
+    def receipt(self) -> Receipt:
         request = self.request
         return Receipt(
             self.id,
             request.session,
             request.message_id,
-            self.id,
-            is_new,
             self.ended,
             self.redacted,
             at=None if self.ended else self.at,
@@ -113,12 +111,12 @@ class MemorySessions:
         key, message_id = request.session, request.message_id
         for turn in self._turns:
             if (turn.request.session, turn.request.message_id) == (key, message_id):
-                return turn.receipt(is_new=False)
+                return turn.receipt()
         self._make(key)
         kept, redacted = redact_request(request, self._redactor)
         turn = StoredTurn(len(self._turns) + 1, kept, at=self._clock.now(), redacted=redacted)
         self._turns.append(turn)
-        return turn.receipt(is_new=True)
+        return turn.receipt()
 
     async def begin(self, turn_id: int) -> tuple[Row, ...]:
         turn = self._open(turn_id)
@@ -156,7 +154,7 @@ class MemorySessions:
 
     async def pending(self) -> tuple[PendingTurn, ...]:
         return tuple(
-            PendingTurn(t.id, t.request, t.id, t.state, t.attempts, t.redacted, t.at)
+            PendingTurn(t.id, t.request, t.state, t.attempts, t.redacted, t.at)
             for t in self._turns
             if t.ended is None
         )

@@ -51,7 +51,7 @@ async def call(provider: CircuitBreaker) -> None:
 async def talk(store: MemorySessions, number: int) -> None:
     receipt = await store.receive(TurnRequest(MAIN, "hi", f"m{number}"))
     await store.begin(receipt.turn_id)
-    turn = Turn(MAIN, f"m{number}", receipt.seq, "ho", StopReason.END_TURN, Usage())
+    turn = Turn(MAIN, f"m{number}", "ho", StopReason.END_TURN, Usage())
     await store.finish(receipt.turn_id, turn, (NewRow(RowRole.ASSISTANT, (Text("ho"),)),))
 
 
@@ -115,7 +115,7 @@ async def test_a_turn_that_begins_again_and_again_is_told_until_it_ends(
     await store.begin(receipt.turn_id)
     assert level(found := await check.look()) == "warn"
     assert f"--turn {receipt.turn_id}" in found.cure
-    turn = Turn(MAIN, "m1", receipt.seq, "", StopReason.END_TURN, Usage())
+    turn = Turn(MAIN, "m1", "", StopReason.END_TURN, Usage())
     await store.finish(receipt.turn_id, turn)
     assert level(await check.look()) == "ok"
 

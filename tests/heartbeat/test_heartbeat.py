@@ -134,7 +134,6 @@ class Turns:
             else Turn(
                 request.session,
                 request.message_id,
-                1,
                 text=self.reply,
                 stop_reason=None if self.failure else self.stop,
                 usage=Usage(90, 10),

@@ -103,7 +103,6 @@ class Turns:
         turn = Turn(
             request.session,
             request.message_id,
-            1,
             text=said.reply,
             stop_reason=StopReason.END_TURN,
             tool_calls=tuple(

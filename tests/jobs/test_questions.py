@@ -80,7 +80,6 @@ class Turns:
         turn = Turn(
             request.session,
             request.message_id,
-            1,
             self.reply,
             None if self.failure else self.stop,
             tool_calls=self.tools,

@@ -60,7 +60,7 @@ class ScriptedTurns:
             raise self.refusal
         key = (request.session, request.message_id)
         receipt = await self.store.receive(request)
-        if receipt.is_new:
+        if key not in self.waiting:
             self.requests.append(request)
             self.waiting[key] = asyncio.get_running_loop().create_future()
             self.group.create_task(self._run(request, receipt))
@@ -83,7 +83,6 @@ class ScriptedTurns:
         turn = Turn(
             session,
             request.message_id,
-            receipt.seq,
             text,
             stop,
             usage,

@@ -251,9 +251,7 @@ async def test_several_calls_of_one_answer_are_replayed_each_with_its_result(hou
         NewRow(RowRole.USER, (ToolResult("a", "1"), ToolResult("b", "2", is_error=True))),
         NewRow(RowRole.ASSISTANT, (Text("Done."),)),
     )
-    await house.store.finish(
-        receipt.turn_id, Turn(key, "m", receipt.seq, "Done.", StopReason.END_TURN), rows
-    )
+    await house.store.finish(receipt.turn_id, Turn(key, "m", "Done.", StopReason.END_TURN), rows)
     client = await (await house.client()).hello()
     await client.call("session/load", {"sessionId": key, "cwd": "/", "mcpServers": []})
     shown = [

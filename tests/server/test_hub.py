@@ -46,7 +46,7 @@ def turn(hub, *words, end=True):
     for word in words:
         hub.emit(TextChunk("main", word))
     if end:
-        hub.emit(TurnEnded("main", Turn("main", "m1", 1)))
+        hub.emit(TurnEnded("main", Turn("main", "m1")))
 
 
 def test_nobody_needs_to_watch():
@@ -60,7 +60,7 @@ def test_of_a_session_that_nobody_watches_the_number_alone_is_kept():
     hub = Hub()
     for number in range(50):
         hub.emit(TurnStarted(f"chat:{number}", "m1", "question"))
-        hub.emit(TurnEnded(f"chat:{number}", Turn(f"chat:{number}", "m1", 1)))
+        hub.emit(TurnEnded(f"chat:{number}", Turn(f"chat:{number}", "m1")))
     assert not hub._channels
     assert hub.seq("chat:7") == 2
     hub.emit(TurnStarted("chat:7", "m2", "question"))
@@ -149,7 +149,7 @@ async def test_that_a_message_waits_is_told_in_words_once_to_each_who_watches():
 async def test_the_end_of_a_message_in_the_queue_hides_nothing_of_the_one_that_runs():
     hub, late = Hub(), Peer()
     turn(hub, "a", end=False)
-    hub.emit(TurnEnded("main", Turn("main", "m2", 2, stop_reason=StopReason.CANCELLED)))
+    hub.emit(TurnEnded("main", Turn("main", "m2", stop_reason=StopReason.CANCELLED)))
     assert hub.running("main") == "m1"
     await hub.attach("main", late)
     assert late.words == ["question", "a"]

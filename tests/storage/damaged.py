@@ -126,7 +126,7 @@ async def a_turn(sessions: SqliteSessions, key: str, number: int, chance: random
         result = ToolResult(f"c{number}", "line " * size)
         await sessions.append(receipt.turn_id, NewRow(RowRole.USER, (result,)))
     answer = NewRow(RowRole.ASSISTANT, (Text(f"answer {number}"),), "offline")
-    await sessions.finish(receipt.turn_id, Turn(key, f"m{number}", receipt.seq), (answer,))
+    await sessions.finish(receipt.turn_id, Turn(key, f"m{number}"), (answer,))
 
 
 async def all_rows(sessions: SqliteSessions) -> dict[tuple[str, int], str]:

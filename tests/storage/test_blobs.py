@@ -143,7 +143,7 @@ def request(text="look", message_id="m1", images=(IMAGE,), session=MAIN):
 
 
 def ended(receipt):
-    return Turn(receipt.session, receipt.message_id, receipt.seq, stop_reason=StopReason.END_TURN)
+    return Turn(receipt.session, receipt.message_id, stop_reason=StopReason.END_TURN)
 
 
 async def test_a_message_keeps_its_images_before_its_words(stores):

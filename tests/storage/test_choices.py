@@ -19,7 +19,7 @@ async def turn(sessions, text, *, ends=True, session=CHAT):
     await sessions.begin(receipt.turn_id)
     row = NewRow(RowRole.ASSISTANT, (Text(f"{text}!"),))
     if ends:
-        ended = Turn(session, text, receipt.seq, f"{text}!", StopReason.END_TURN)
+        ended = Turn(session, text, f"{text}!", StopReason.END_TURN)
         await sessions.finish(receipt.turn_id, ended, (row,))
 
 

@@ -48,7 +48,5 @@ async def test_an_answered_call_is_not_open(stores, turn_id):
 
 async def test_the_end_of_a_turn_closes_its_calls(stores, turn_id):
     await stores.journal.intend(turn_id, Intent(call("c1")))
-    await stores.sessions.finish(
-        turn_id, Turn(MAIN, "m1", turn_id, stop_reason=StopReason.CANCELLED)
-    )
+    await stores.sessions.finish(turn_id, Turn(MAIN, "m1", stop_reason=StopReason.CANCELLED))
     assert await stores.journal.open_calls() == ()

@@ -41,7 +41,7 @@ async def test_a_message_is_kept_without_its_keys_and_says_how_many_there_were(s
     assert row.text == f"use {MARK} or [secret:aws], please"
     assert receipt.redacted == 2
     again = await stores.sessions.receive(TurnRequest(MAIN, "whatever", "m1"))
-    assert (again.is_new, again.redacted) == (False, 2)
+    assert (again.turn_id, again.redacted) == (receipt.turn_id, 2)
     (pending,) = await stores.sessions.pending()
     assert (pending.redacted, pending.receipt.redacted) == (2, 2)
     assert KEY not in told(pending)
@@ -78,7 +78,6 @@ async def test_no_row_of_a_turn_keeps_a_key(stores):
     turn = Turn(
         MAIN,
         "m1",
-        receipt.seq,
         f"so {KEY}",
         StopReason.END_TURN,
         tool_calls=(CallMade("c1", "memory_write", {"content": KEY}, is_error=False),),
@@ -94,7 +93,7 @@ async def test_no_row_of_a_turn_keeps_a_key(stores):
 async def test_failures_notices_summaries_and_imports_keep_none_either(stores):
     store = stores.sessions
     receipt, _ = await begun(store, "hello")
-    failed = Turn(MAIN, "m1", receipt.seq, failure=Failure("x", f"refused {KEY}"))
+    failed = Turn(MAIN, "m1", failure=Failure("x", f"refused {KEY}"))
     await store.finish(receipt.turn_id, failed)
     await store.notice(MAIN, f"beware of {KEY}", "alert")
     await store.swap(MAIN, 0, 2, f"all about {KEY}")

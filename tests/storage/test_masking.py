@@ -187,9 +187,7 @@ def sessions(state_db, clock):
 
 
 def ended(receipt, text=""):
-    return Turn(
-        receipt.session, receipt.message_id, receipt.seq, text, stop_reason=StopReason.END_TURN
-    )
+    return Turn(receipt.session, receipt.message_id, text, stop_reason=StopReason.END_TURN)
 
 
 async def talk(sessions, text, *rows, session=MAIN, answer="fine"):

@@ -57,7 +57,7 @@ class House:
             await self.sessions.append(receipt.turn_id, NewRow(RowRole.USER, (result,)))
         if ends:
             answer = f"answer to {text}"
-            turn = Turn(session, f"m{self.said}", receipt.seq, answer, StopReason.END_TURN, Usage())
+            turn = Turn(session, f"m{self.said}", answer, StopReason.END_TURN, Usage())
             row = NewRow(RowRole.ASSISTANT, (Text(answer),))
             await self.sessions.finish(receipt.turn_id, turn, (row,))
         return receipt.turn_id
@@ -172,7 +172,7 @@ async def test_a_turn_that_began_in_time_stays_whole(house):
     await house.turn(ends=False)
     house.later(10)
     receipt = await house.sessions.receive(TurnRequest(MAIN, "words 1", "m1"))
-    turn = Turn(MAIN, "m1", receipt.seq, "late", StopReason.END_TURN, Usage())
+    turn = Turn(MAIN, "m1", "late", StopReason.END_TURN, Usage())
     await house.sessions.finish(
         receipt.turn_id, turn, (NewRow(RowRole.ASSISTANT, (Text("late"),)),)
     )
@@ -203,11 +203,12 @@ async def test_a_message_id_is_known_as_long_as_its_rows(house):
     house.later(29)
     await house.expire()
     again = await house.sessions.receive(TurnRequest(MAIN, "words 1", "m1"))
-    assert not again.is_new
     assert again.ended is not None
     house.later(2)
     await house.expire()
-    assert (await house.sessions.receive(TurnRequest(MAIN, "words 1", "m1"))).is_new
+    anew = await house.sessions.receive(TurnRequest(MAIN, "words 1", "m1"))
+    assert anew.turn_id > again.turn_id
+    assert anew.ended is None
 
 
 async def test_records_of_silent_turns_go_unless_a_flush_may_need_them(house):

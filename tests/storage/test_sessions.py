@@ -57,7 +57,6 @@ def ended(receipt, text="done", **more):
     return Turn(
         receipt.session,
         receipt.message_id,
-        receipt.seq,
         text,
         **{"stop_reason": StopReason.END_TURN, **more},
     )
@@ -72,17 +71,14 @@ async def talk(store, text, answer, session=MAIN):
 async def test_a_repeated_message_id_gives_the_old_receipt(stores):
     first = await stores.sessions.receive(request())
     again = await stores.sessions.receive(request("something else"))
-    assert first.is_new
-    assert not again.is_new
-    assert (again.turn_id, again.seq, again.ended) == (first.turn_id, first.seq, None)
+    assert (again.turn_id, again.ended) == (first.turn_id, None)
     assert len(await stores.sessions.pending()) == 1
 
 
 async def test_the_same_message_id_in_another_session_is_another_message(stores):
     first = await stores.sessions.receive(request())
     other = await stores.sessions.receive(request(session=CHAT))
-    assert other.is_new
-    assert other.seq > first.seq
+    assert other.turn_id > first.turn_id
 
 
 async def test_a_repeat_of_an_ended_turn_returns_its_whole_outcome(stores):
@@ -156,7 +152,7 @@ async def test_pending_turns_carry_the_whole_request_in_inbox_order(stores):
     await stores.sessions.begin(receipts[1].turn_id)
     pending = await stores.sessions.pending()
     assert [p.request for p in pending] == asked
-    assert [p.seq for p in pending] == [r.seq for r in receipts]
+    assert [p.turn_id for p in pending] == [r.turn_id for r in receipts]
     assert [(p.state, p.attempts) for p in pending] == [
         (TurnState.RECEIVED, 0),
         (TurnState.RUNNING, 2),
@@ -201,7 +197,7 @@ async def test_an_ended_turn_takes_nothing_more(stores):
     for change in (
         stores.sessions.begin(1),
         stores.sessions.append(1, said("late")),
-        stores.sessions.finish(1, Turn(MAIN, "m", 1)),
+        stores.sessions.finish(1, Turn(MAIN, "m")),
     ):
         with pytest.raises(InvalidRequest):
             await change
@@ -442,7 +438,6 @@ async def test_a_deleted_session_is_gone_and_can_begin_again(stores, clock):
         await store.delete(CHAT)
     assert len(await store.rows(MAIN)) == 2
     receipt = await store.receive(request("secret", "id of secret", CHAT))
-    assert receipt.is_new
     assert [r.seq for r in await store.begin(receipt.turn_id)] == [1]
 
 

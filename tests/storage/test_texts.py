@@ -32,7 +32,7 @@ async def talk(sessions, session, *rows):
     await sessions.begin(receipt.turn_id)
     for row in rows:
         await sessions.append(receipt.turn_id, row)
-    ended = Turn(session, "m1", receipt.seq, "bye", StopReason.END_TURN)
+    ended = Turn(session, "m1", "bye", StopReason.END_TURN)
     await sessions.finish(receipt.turn_id, ended, [NewRow(RowRole.ASSISTANT, (Text("bye"),))])
 
 
@@ -77,7 +77,7 @@ async def test_many_rows_come_in_portions(state_db, sessions):
     for n in range(300):
         receipt = await sessions.receive(TurnRequest(MAIN, f"text {n}", f"m{n}"))
         await sessions.begin(receipt.turn_id)
-        ended = Turn(MAIN, f"m{n}", receipt.seq, "bye", StopReason.END_TURN)
+        ended = Turn(MAIN, f"m{n}", "bye", StopReason.END_TURN)
         await sessions.finish(receipt.turn_id, ended, [NewRow(RowRole.ASSISTANT, (Text("bye"),))])
     portions = [len(texts) async for texts in Masking(state_db, nobody).texts()]
     assert sum(portions) == 600

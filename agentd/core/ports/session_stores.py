@@ -30,7 +30,7 @@ class Inbox(Protocol):
 
     async def receive(self, request: TurnRequest) -> Receipt:
         """Store the request, and the session if it is new. A message id known in the same session
-        changes nothing: the old receipt is returned with `is_new=False`.
+        changes nothing: the old turn's receipt is returned.
         """
 
     async def begin(self, turn_id: int) -> tuple[Row, ...]:

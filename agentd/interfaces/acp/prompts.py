@@ -230,7 +230,7 @@ def _accept(ticket: CommandTicket, request: TurnRequest, peer: Peer) -> None:
     accepted: dict[str, Any] = {
         "sessionId": request.session,
         "messageId": request.message_id,
-        "seq": ticket.receipt.seq,
+        "seq": ticket.receipt.turn_id,
     }
     if ticket.receipt.redacted:
         accepted["redacted"] = ticket.receipt.redacted

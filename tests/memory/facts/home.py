@@ -150,7 +150,7 @@ class Home:
         name = f"m{self.clock.monotonic()}"
         receipt = await self.sessions.receive(TurnRequest(session, text, name))
         [row] = await self.sessions.begin(receipt.turn_id)
-        ended = Turn(session, name, receipt.seq, answer, StopReason.END_TURN)
+        ended = Turn(session, name, answer, StopReason.END_TURN)
         last = NewRow(RowRole.ASSISTANT, (Text(answer),))
         await self.sessions.finish(receipt.turn_id, ended, [last])
         return row.seq

@@ -99,7 +99,7 @@ class Talk(BookHome):
         await self.sessions.begin(receipt.turn_id)
         for row in rows:
             await self.sessions.append(receipt.turn_id, row)
-        turn = Turn(session, asked.message_id, receipt.seq, answered, StopReason.END_TURN)
+        turn = Turn(session, asked.message_id, answered, StopReason.END_TURN)
         last = last or NewRow(RowRole.ASSISTANT, (Text(answered),))
         await self.sessions.finish(receipt.turn_id, turn, [last])
         if origin is Origin.USER:

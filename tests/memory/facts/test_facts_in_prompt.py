@@ -286,7 +286,7 @@ async def test_idle_minutes_count_from_the_end_of_a_turn(source, held, clock) ->
     before = await stable(source)
     held.set(*held.facts, FULDA)
     await clock.advance(600)
-    source.emit(TurnEnded(MAIN, Turn(MAIN, "m1", 1)))
+    source.emit(TurnEnded(MAIN, Turn(MAIN, "m1")))
     await clock.advance(200)
     assert await stable(source) == before
 

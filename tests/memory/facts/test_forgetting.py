@@ -287,7 +287,7 @@ async def test_what_waits_for_a_turn_is_told_where_it_was_asked_for_once_it_is_d
     assert "ends with the answer" in report.in_words(1)
     assert forgetting.status() == {"erasing": ["transcripts"], "erased": None}
     assert told == []
-    ended = Turn(MAIN, "m9", receipt.seq, "Done.", StopReason.END_TURN)
+    ended = Turn(MAIN, "m9", "Done.", StopReason.END_TURN)
     await home.sessions.finish(
         receipt.turn_id, ended, [NewRow(RowRole.ASSISTANT, (Text("Done."),))]
     )
@@ -464,7 +464,7 @@ async def test_a_turn_that_goes_on_is_looked_at_again_when_it_ends(home):
     from_it = "I have forgotten your Quastel."
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(forgetting.run())
-        ended = Turn(MAIN, "busy", receipt.seq, from_it, StopReason.END_TURN)
+        ended = Turn(MAIN, "busy", from_it, StopReason.END_TURN)
         last = NewRow(RowRole.ASSISTANT, (Text(from_it),))
         await home.sessions.finish(receipt.turn_id, ended, [last])
         forgetting.touch(MAIN)

@@ -193,7 +193,7 @@ class Talk:
             last = await answered(self._prompt(request, past, rows))
             new = NewRow(RowRole.ASSISTANT, last.message.blocks, "offline", last.usage)
             if last.stop is ModelStop.END_TURN:
-                turn = Turn(request.session, request.message_id, receipt.seq, last.message.text)
+                turn = Turn(request.session, request.message_id, last.message.text)
                 turn = replace(turn, stop_reason=StopReason.END_TURN)
                 await self.store.finish(receipt.turn_id, turn, (new,))
                 await self.indexer.sync()
