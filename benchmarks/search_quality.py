@@ -24,10 +24,8 @@ from benchmarks.row import Row
 
 BUDGET = 1_000  # tokens
 DEPTH = 60
-HOMES, UNSEEN = (
-    40,
-    11,
-)  # homes of each size and author, and which: not those that weights are fitted to
+# Homes of each size and author, and which: not those that weights are fitted to.
+HOMES, UNSEEN = 40, 11
 DEFAULT = SearchOptions(limit=DEPTH)
 WAYS = {
     "default": DEFAULT,

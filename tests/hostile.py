@@ -44,9 +44,8 @@ _NESTED = ("([{", ")]}", "<a>", "[](", "**", "``", '\\"', "a ", " \n", "\r\n", "
 _EVERYWHERE = {"finditer", "findall", "sub", "subn", "split"}
 _SINGLES = 4
 _METHODS = {"search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
-_USE = re.compile(
-    rf"\.(?:compile|{'|'.join(sorted(_METHODS))})\b"
-)  # without it a file uses no pattern
+# Without it a file uses no pattern.
+_USE = re.compile(rf"\.(?:compile|{'|'.join(sorted(_METHODS))})\b")
 _MOST = 24  # units of one pattern
 
 

@@ -44,10 +44,11 @@ _QUIET = 10.0  # least seconds between two lines in the log, unless the delay is
 _DEEPEST = 16  # frames of a stack that are reported
 _GROWTH = 1.15  # from one bound of the histogram to the next
 _BOUNDS = 100  # number of bounds: from 0.1 ms to more than a minute
+# Modules of the innermost frame of an idle thread.
 _WAITING = frozenset(
     {"asyncio.runners", "asyncio.base_events", "selectors", "threading", "queue", "watchfiles.main"}
     | {"concurrent.futures.thread", "aiosqlite.core", "logging.handlers"}
-)  # modules of the innermost frame of an idle thread
+)
 _STATUS_BYTES = 4096  # bytes that are read of a thread's file in /proc
 _WAITS = re.compile(rb"^voluntary_ctxt_switches:\s*(\d+)", re.MULTILINE)
 

@@ -247,9 +247,8 @@ class _Group:
     holds_entries: bool = False
 
     def __post_init__(self) -> None:
-        found = _WHEN.findall(
-            self.lines[0]
-        )  # computed once, because each nested line reads `times`
+        # Computed once, because each nested line reads `times`.
+        found = _WHEN.findall(self.lines[0])
         self._written = {kind.lower(): value.strip() for kind, value in found}
         self._read(self.lines)
 

@@ -349,9 +349,8 @@ _DEEPEST = 8
 # Keys of an error whose values are meant for people. Others (`input`, `body`) may be the request.
 _SPOKEN = ("error", "message", "detail", "errors", "msg", "loc")
 _PICTURES = frozenset({"image", "image_url"})
-_OF_THE_REQUEST = frozenset(
-    {"bad_request", "not_found", "server_error"}
-)  # may be about its contents
+# May be about its contents.
+_OF_THE_REQUEST = frozenset({"bad_request", "not_found", "server_error"})
 
 
 def refusal_error(

@@ -69,9 +69,8 @@ class Day:
     chance: random.Random
     said: dict[str, str] = field(default_factory=dict)  # id to text
     pictures: dict[str, str] = field(default_factory=dict)  # id to digest
-    reminders: dict[int, str] = field(
-        default_factory=dict
-    )  # job to text, of those that were acknowledged
+    # Job to text, of those that were acknowledged.
+    reminders: dict[int, str] = field(default_factory=dict)
     accepted: set[str] = field(default_factory=set)
     backups: list[Path] = field(default_factory=list)  # those that were acknowledged
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))

@@ -78,9 +78,8 @@ async def test_a_session_whose_stored_words_cannot_be_sent_goes_on(home: Home) -
     with closing(sqlite3.connect(home.root / "state" / "state.db")) as db, db:
         halves = "replace(replace(blocks, 'oddwords', '\\ud800'), 'oddbread', '\\udfff')"
         assert db.execute(f"UPDATE rows SET blocks = {halves}").rowcount > 4
-        Seals((home.root / "state" / "rows.key").read_bytes()).attach(
-            db
-        )  # as if they were stored so
+        # As if they were stored so.
+        Seals((home.root / "state" / "rows.key").read_bytes()).attach(db)
         db.execute(f"UPDATE rows SET digest = {digest_of()}")
     daemon = await home.start()
     client = await daemon.connect()

@@ -80,9 +80,8 @@ class Talk:
                 assert users[session].count(text) == 1, f"{message_id} is lost"
                 outcome = await outcome_of(client, session, text, message_id)
                 assert outcome in ("done", "crashed_repeatedly", *excuses), outcome
-                told = failures(
-                    rows[session]
-                )  # the model was, so that it is no fault of the daemon's
+                # The model was told, so that it is no fault of the daemon's.
+                told = failures(rows[session])
                 missing = {w for w, n in zip(text.split()[1:], times, strict=True) if not n}
                 assert outcome != "done" or missing <= told, f"{message_id} was half done"
                 given_up += outcome != "done"

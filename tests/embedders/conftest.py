@@ -133,9 +133,8 @@ class Service:
         self.headers: list[dict[str, str]] = []
         self.before: Callable[[], Awaitable[None]] | None = None
         self.usual: Callable[[dict], tuple[int, dict | bytes, dict[str, str]]] = good
-        self._serving: set[asyncio.Task] = (
-            set()
-        )  # held here, or one that waits for ever is collected
+        # Held here, or one that waits for ever is collected.
+        self._serving: set[asyncio.Task] = set()
 
     async def end(self) -> None:
         """Cut the connections that are still open."""

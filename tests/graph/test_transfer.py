@@ -228,9 +228,8 @@ def test_whatever_is_sealed_is_refused_or_can_be_kept(edits):
     for number, at, piece in edits:
         lines[number] = lines[number][:at] + piece + lines[number][at + 1 :]
     try:
-        edited = write_delta(
-            diff(NOTHING, read_delta(seal_lines(lines)).record)
-        )  # leads where it says
+        # Leads where it says.
+        edited = write_delta(diff(NOTHING, read_delta(seal_lines(lines)).record))
         here = as_told_by(arrived(edited), "ada", 0.5)
     except GraphError:
         return

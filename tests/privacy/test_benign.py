@@ -49,9 +49,8 @@ async def _refused(texts: Sequence[str]) -> list[str]:
 
 async def _used(home: Home, text: str, number: int) -> dict[str, bool]:
     owner, asked = home.owner, len(home.owner.asked)
-    kept = (
-        Redactor().kept(text).text
-    )  # keys of published formats are in no file, whoever writes them
+    # Keys of published formats are in no file, whoever writes them.
+    kept = Redactor().kept(text).text
     note = home.workspace / home.parts.memory.files.daily_note()
     own, others = f"projects/own{number}.md", f"projects/others{number}.md"
     uses = {}

@@ -480,9 +480,8 @@ async def test_an_alert_that_is_sent_while_a_client_arrives_is_shown_once(clock)
     task = asyncio.create_task(sink.run())
     peer, second = Peer(), Peer()
     clients.listen(peer)
-    await sink.send(
-        alert
-    )  # by the dispatcher, which has not noted it as sent when the client is seen
+    # By the dispatcher, which has not noted it as sent when the client is seen.
+    await sink.send(alert)
     await clock.settle()
     clients.listen(second)
     await sink.send(alert)

@@ -107,9 +107,8 @@ async def test_a_large_file_is_opened_unread_and_its_damage_noticed_at_the_first
     async with Database.open(path, INDEX) as db:
         store = SqliteChunks(db)
         assert codes(db) == [], "not read yet"
-        await store.extend(
-            "late.md", "d", entries(1, "late")
-        )  # what it writes itself hides nothing
+        # What it writes itself hides nothing.
+        await store.extend("late.md", "d", entries(1, "late"))
         await store.verify()
         assert (store.epoch, codes(db)) == (1, ["index_rebuilt"])
 

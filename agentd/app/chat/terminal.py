@@ -179,9 +179,8 @@ class Terminal:
         quiet = [*before]
         quiet[0] &= ~termios.ICRNL
         quiet[3] &= ~(termios.ECHO | termios.ICANON)
-        quiet[3] |= (
-            termios.NOFLSH
-        )  # otherwise the terminal discards the typed-ahead input at Ctrl-C
+        # Otherwise the terminal discards the typed-ahead input at Ctrl-C.
+        quiet[3] |= termios.NOFLSH
         termios.tcsetattr(descriptor, termios.TCSADRAIN, quiet)
         try:
             yield

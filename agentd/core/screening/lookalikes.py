@@ -20,11 +20,8 @@ _UNSEEN = f"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f{I
 _WORD = at_first_use(rf"(?:[^\W{UNSPACED}]{_UNSEEN})++")
 _LATIN = re.compile(r"[A-Za-z]")
 _LEAST = 4  # fewest letters of a word; shorter ones are units and symbols: kΩ, Δx
-_SAME_SHAPE = (
-    "<font>",
-    "<wide>",
-    "<compat>",
-)  # kinds of decomposition that keep the shape: neither superscripts nor framed letters
+# Kinds of decomposition that keep the shape: neither superscripts nor framed letters.
+_SAME_SHAPE = ("<font>", "<wide>", "<compat>")
 
 
 @cache

@@ -78,9 +78,8 @@ class ClientConnection:
         self.profile = Profile()
         reader, self._writer = streams
         self._incoming = Incoming(reader, settings.max_frame_bytes, unfinished, self._give_up)
-        self.role = (
-            ClientRole()
-        )  # takes effect with the `initialize` that sets it, even before the answer
+        # Takes effect with the `initialize` that sets it, even before the answer.
+        self.role = ClientRole()
         self._access = access
         self._settings = settings
         self._clock = clock
@@ -159,9 +158,8 @@ class ClientConnection:
     async def _read(self, group: asyncio.TaskGroup) -> None:
         try:
             while await self._take_next(group):
-                await asyncio.sleep(
-                    0
-                )  # a client that sends without pause must not hold up the others
+                # A client that sends without pause must not hold up the others.
+                await asyncio.sleep(0)
                 await self.wait_room()
             await self._finish_calls(group)
         except FrameError as error:

@@ -18,9 +18,8 @@ import agentd
 from agentd.core.errors import AgentdError, Busy, DaemonUnreachable, InvalidRequest
 from agentd.interfaces.client.remote_error import ConnectionLost, RemoteError
 
-MAX_FRAME_BYTES = (
-    1024 * 1024
-)  # bytes of a line that a daemon takes, unless it reports another limit
+# Bytes of a line that a daemon takes, unless it reports another limit.
+MAX_FRAME_BYTES = 1024 * 1024
 WITHDRAWN = -32800  # error code of a call that was cancelled by `take_back`
 _METHOD_NOT_FOUND = -32601
 _SERVER_ERROR = -32000
@@ -28,9 +27,8 @@ _SERVER_ERROR = -32000
 _SUN_PATH = 107  # longest socket path that the kernel takes, in bytes
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 _CONNECT_SECONDS = 5.0
-_ANSWER_BYTES = (
-    64 * 1024 * 1024
-)  # bound on one line from the daemon, which is trusted but may have a fault
+# Bound on one line from the daemon, which is trusted but may have a fault.
+_ANSWER_BYTES = 64 * 1024 * 1024
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 CURE = "start the daemon with `agentd up`; `agentd logs` shows what it did last"
 

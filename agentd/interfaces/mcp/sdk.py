@@ -193,9 +193,8 @@ class SdkLink:
     async def _fault(self, error: MCPError) -> ServerFault:
         # Servers use this code for other errors too, and a cut stream may end with other codes.
         is_closed = error.error.code == types.CONNECTION_CLOSED or self.is_broken_off
-        is_cut = (
-            self.is_broken_off and error.error == _CUT
-        )  # over HTTP a single request may be cut as well
+        # Over HTTP a single request may be cut as well.
+        is_cut = self.is_broken_off and error.error == _CUT
         if is_cut or (is_closed and self.ended.is_set()):
             return await self._cause()
         return ServerFault("refused", f"it answered: {error.error.message[:500]}")

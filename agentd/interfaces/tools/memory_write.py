@@ -54,9 +54,8 @@ MAX_BYTES = 64 * 1024  # of text in one call
 _BOOTSTRAP = "bootstrap.md"
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)  # of code
 _MOST_WARNINGS = 10  # shown with one question
-_SELF = SessionKey(
-    "memory_write"
-)  # reads under this key do not count as seen by the model's session
+# Reads under this key do not count as seen by the model's session.
+_SELF = SessionKey("memory_write")
 _SPEC = ToolSpec(
     "memory_write",
     "Write memory. target: daily_log (default), memory, heartbeat, bootstrap or an .md path. Appends; "

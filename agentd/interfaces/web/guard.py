@@ -61,9 +61,8 @@ _NOT_PUBLIC = tuple(
         ),
     )
 )
-_PUBLIC_V6 = IPv6Network(
-    "2000::/3"
-)  # all global unicast that is assigned; NAT64 and mapped addresses lie elsewhere
+# All global unicast that is assigned; NAT64 and mapped addresses lie elsewhere.
+_PUBLIC_V6 = IPv6Network("2000::/3")
 _LONGEST_URL = 4096
 
 

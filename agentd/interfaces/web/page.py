@@ -75,9 +75,8 @@ def charset_of(body: bytes, said: str) -> str:
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
-        return (
-            "utf-8" if error.end >= len(body) else "cp1252"
-        )  # the body was cut within a character
+        # The body was cut within a character.
+        return "utf-8" if error.end >= len(body) else "cp1252"
     return "utf-8"
 
 

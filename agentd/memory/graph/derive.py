@@ -28,10 +28,8 @@ OWNER_TOO = {"me": OWNER, "myself": OWNER}  # how the owner refers to himself
 
 _OF = "'s-"  # joins an owner and a relation
 _OWN = ("my-", f"the-{OWNER}{_OF}")  # prefixes of names of something that the owner has
-_NAMED = (
-    "'s-name",
-    "-name",
-)  # suffixes of relations such as ("user", "dog name", "Rex")
+# Suffixes of relations such as ("user", "dog name", "Rex").
+_NAMED = ("'s-name", "-name")
 _ROUNDS = 4  # rounds of deriving names from other names
 
 

@@ -28,9 +28,8 @@ _FACT = re.compile(r"\[(?P<id>[^\s\[\]]{1,40})(?: since [\d-]{10})?\]\s?(?P<text
 _CANDIDATE = re.compile(r"\A\[(?P<n>\d{1,9}) (?P<where>[^\]]{1,500})\]\s?(?P<text>.*)")
 _CHARS = 20_000  # looked at in a candidate
 _SENTENCES, _SENTENCE_CHARS = 400, 500
-_STAMP = re.compile(
-    r"\A\[(?:\d\d:\d\d|user|assistant)\] "
-)  # prefixes of lines in notes and transcripts
+# Prefixes of lines in notes and transcripts.
+_STAMP = re.compile(r"\A\[(?:\d\d:\d\d|user|assistant)\] ")
 _ASKED = re.compile(r"\?[\"'”’)]{0,3}\Z")
 _NEGATED = re.compile(
     r"n['’]t\b|\b(?:no|not|never|no longer|neither|nicht|nie|kein\w{0,2}|ohne|used to)\b",

@@ -15,10 +15,8 @@ from agentd.core.errors import EmbedderFault
 from agentd.memory.index.embedding import places
 from agentd.memory.index.embedding.onnx_files import REINSTALL, check_digest
 
-FULL, PACKED = (
-    "manifest.json",
-    "packed.json",
-)  # the whole model, and the packed one that is shipped with agentd
+# The whole model, and the packed one that is shipped with agentd.
+FULL, PACKED = "manifest.json", "packed.json"
 FOLDER = Path(__file__).with_name("e5_small")
 INSTALL = "Install it: pip install 'agentd-daemon[multilingual]', or EXTRAS=multilingual make run."
 

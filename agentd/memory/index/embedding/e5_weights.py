@@ -121,9 +121,8 @@ def _bytes(text: str) -> npt.NDArray[np.uint8]:
 BLOCK = 32
 WIDTH = 384
 
-_SIZES = struct.Struct(
-    "<4xI7ifi"
-)  # version; width, layers, heads, inner, pieces, positions, kinds; …
+# Version; width, layers, heads, inner, pieces, positions, kinds; …
+_SIZES = struct.Struct("<4xI7ifi")
 _PIECES = struct.Struct("<5iQ")  # count; ids: start, end, padding, unknown; size
 _BLOCK = np.dtype([("scale", "<f2"), ("pairs", "u1", BLOCK // 2)])
 _ROW = _BLOCK.itemsize * WIDTH // BLOCK  # bytes of one row of the word embeddings

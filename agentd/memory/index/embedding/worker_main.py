@@ -72,9 +72,8 @@ class Wire:
 TITLE = "agentd-embedder"
 
 _SET_DEATH_SIGNAL, _SET_NAME = 1, 15  # of prctl(2)
-_ARGUMENTS = slice(
-    45, 47
-)  # fields of /proc/self/stat after the name: start and end of the command line
+# Fields of /proc/self/stat after the name: start and end of the command line.
+_ARGUMENTS = slice(45, 47)
 
 
 def settle(parent: int) -> None:
