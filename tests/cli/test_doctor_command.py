@@ -47,6 +47,7 @@ def test_only_what_does_not_work_fails_the_command(
     assert {"config", "permissions", "disk_space", "clock", "sqlite", "unit"} <= {
         check["code"] for check in result["checks"]
     }
+    assert f"ok   {FINE['text']}\n" in for_people.stdout
     assert ("→ `agentd sessions flush`" in for_people.stdout) == (SHADY in checks)
 
 

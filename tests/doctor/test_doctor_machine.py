@@ -13,6 +13,7 @@ from agentd.app.doctor.machine_checks import (
     DiskCheck,
     ErasureCheck,
     LeftoversCheck,
+    MovedAsideCheck,
     PermissionsCheck,
     SocketPathCheck,
     SqliteVersionCheck,
@@ -131,6 +132,25 @@ async def test_leftovers_are_told_until_they_are_removed(places: Places) -> None
     assert stray.name in found.text
     assert copy.name in found.text
     assert os.system(found.cure.partition(": ")[2]) == 0
+    assert (await check.look()).level == "ok"
+
+
+async def test_what_a_restore_moved_aside_is_told_until_it_is_removed(places: Places) -> None:
+    check = MovedAsideCheck(places, places.workspace)
+    assert (await check.look()).level == "ok"
+    places.workspace.mkdir(exist_ok=True)
+    kept = [
+        places.state_dir / "state.db.before-20261129T100000",
+        places.workspace.with_name(f"{places.workspace.name}.before-20261129T100000"),
+        places.config_file.with_name(f"{places.config_file.name}.before-20261129T100000"),
+    ]
+    kept[0].touch()
+    kept[1].mkdir()
+    kept[2].touch()
+    found = await check.look()
+    assert (found.level, found.text[:8]) == ("warn", "3 copies")
+    assert os.system(found.cure.partition(": ")[2]) == 0
+    assert not any(path.exists() for path in kept)
     assert (await check.look()).level == "ok"
 
 

@@ -113,12 +113,12 @@ async def test_an_embedder_that_does_not_answer_is_told_until_it_does(
     found = await meaning(Answering(reason))
     assert (found.level, told in found.text, bool(found.cure)) == ("warn", True, True)
     found = await meaning(Answering("no_match"))
-    assert (found.level, found.text) == ("ok", "static-1, configured")
+    assert (found.level, found.text) == ("ok", "search by meaning: static-1, configured")
 
 
 async def test_an_embedder_that_is_only_starting_is_no_slow_one() -> None:
     found = await meaning(Answering(*["embedder_slow"] * 5, "no_match"))
-    assert (found.level, found.text) == ("ok", "static-1, configured")
+    assert (found.level, found.text) == ("ok", "search by meaning: static-1, configured")
 
 
 async def test_vectors_that_are_left_are_told_until_there_are_none() -> None:

@@ -24,6 +24,7 @@ from agentd.app.doctor.machine_checks import (
     DiskCheck,
     ErasureCheck,
     LeftoversCheck,
+    MovedAsideCheck,
     PermissionsCheck,
     SocketPathCheck,
     SqliteVersionCheck,
@@ -97,6 +98,7 @@ def _checks(places: Places, config: Config) -> Sequence[Check]:
         SqliteVersionCheck(sqlite3.sqlite_version_info),
         SocketPathCheck(places.socket),
         LeftoversCheck(places.state_dir, workspace, clock),
+        MovedAsideCheck(places, workspace),
         ErasureCheck(places.state_dir, clock),
         UnitFileCheck((own, system_unit()), StopTimeouts().total),
         LingerCheck(own, linger_marker()),
@@ -119,7 +121,10 @@ async def _of_daemon() -> list[dict[str, str]]:
 def _as_text(found: list[dict[str, Any]]) -> str:
     lines = []
     for check in found:
+        if check["level"] == _OK:  # many codes name what could be wrong: "ok, unreadable files"
+            lines.append(f"{_OK:<5}{check['text']}")
+            continue
         lines.append(f"{check['level']:<5}{check['code']}: {check['text']}")
-        if check["level"] != _OK and check["cure"]:
+        if check["cure"]:
             lines.append(f"     → {check['cure']}")
     return "\n".join(lines)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import shlex
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from pathlib import Path
 from agentd.core.health import Finding
 from agentd.core.paths import Places
 from agentd.core.ports import Clock
+from agentd.interfaces.commands.plain import counted
 
 _FREE_BYTES = 100 * 1024 * 1024
 _SUN_PATH = 107  # bytes of a path that fit `sockaddr_un.sun_path` before its NUL
@@ -155,12 +158,45 @@ class LeftoversCheck:
             names = " ".join(str(path) for path in found[:_MOST_NAMED])
             text = f"{len(found)} files were left behind: {names}"
             return Finding.warn(self.code, text, f"nothing needs them: rm -r {names}")
-        return Finding.ok(self.code, "nothing was left behind")
+        return Finding.ok(self.code, "no crash has left files behind")
 
     def _strays(self) -> Iterator[Path]:
         yield from self.state_dir.glob(".backup-*")
         for folder in (self.state_dir, self.workspace):
             yield from folder.rglob(".agentd-*.tmp")
+
+
+@dataclass(frozen=True, slots=True)
+class MovedAsideCheck:
+    """Looks for what a restore, or the rescue of a database, moved aside before it put another in
+    its place. No erasure reaches it.
+    """
+
+    places: Places
+    workspace: Path
+    code: str = "moved_aside"
+
+    async def look(self) -> Finding:
+        """Warn of such files and folders, with the command that removes all of them."""
+        found = sorted(
+            {
+                *self.places.state_dir.glob("*.before-*"),
+                *_aside(self.places.config_file),
+                *_aside(self.workspace),
+            }
+        )
+        if found:
+            text = (
+                f"{counted(len(found), 'copy', 'copies')} of what stood here before a restore are"
+                " kept with all that was said in them, and forgetting does not reach them"
+            )
+            names = " ".join(shlex.quote(str(path)) for path in found)
+            return Finding.warn(self.code, text, f"if you do not want that back: rm -r {names}")
+        return Finding.ok(self.code, "no restore has left what it replaced")
+
+
+def _aside(path: Path) -> Iterator[Path]:
+    return path.parent.glob(f"{glob.escape(path.name)}.before-*")
 
 
 @dataclass(frozen=True, slots=True)

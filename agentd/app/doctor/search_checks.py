@@ -86,7 +86,7 @@ class EmbedderCheck:
             text = f"{state.vectors} pieces have no vector of {choice['provider']} yet"
             cure = "wait; `agentd memory index` shows how long"
             return Finding.warn(self.code, text, cure)
-        return Finding.ok(self.code, f"{state.embedder}, {choice['why']}")
+        return Finding.ok(self.code, f"search by meaning: {state.embedder}, {choice['why']}")
 
     async def _search_patiently(self) -> Found:
         """Search, again while the embedder is too slow: the first search may have started it."""

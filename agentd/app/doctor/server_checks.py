@@ -23,7 +23,7 @@ class ToolServersCheck:
         told = "; ".join(map(_as_text, self.rows())) or "no MCP server is configured"
         problems = self.problems()
         if not problems:
-            return Finding.ok(self.code, told)
+            return Finding.ok(self.code, f"MCP servers: {told}" if self.rows() else told)
         texts = "; ".join(problem.text for problem in problems)
         return Finding.warn(self.code, f"{texts} ({told})", problems[0].cure)
 
@@ -56,4 +56,4 @@ class WebCheck:
             return Finding.warn(self.code, text, error.cure or "see to url in [web.search]")
         for problem in self.problems():
             return Finding.warn(self.code, f"{problem.text} ({told})", problem.cure)
-        return Finding.ok(self.code, told)
+        return Finding.ok(self.code, f"the web: {told}")

@@ -33,7 +33,8 @@ class UnitFileCheck:
                 cure = "`agentd service install` writes it anew; or correct it, then daemon-reload"
                 return Finding.fail(self.code, f"{path}: {problem}", cure)
         names = ", ".join(str(path) for path in there)
-        return Finding.ok(self.code, names or "agentd is not installed as a service")
+        told = f"the service is {names}" if names else "agentd is not installed as a service"
+        return Finding.ok(self.code, told)
 
     def _problems(self, path: Path) -> Iterator[str]:
         settings = dict(_settings(path.read_text(encoding="utf-8")))

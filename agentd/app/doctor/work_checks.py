@@ -108,7 +108,9 @@ class RetentionCheck:
             cure = "export what you want to keep, then `agentd sessions delete` those conversations"
             return Finding.warn(self.code, text, cure)
         last = status.last.isoformat() if status.last else "not yet"
-        return Finding.ok(self.code, f"erased after {status.days} days; last looked: {last}")
+        return Finding.ok(
+            self.code, f"conversations are erased after {status.days} days; last looked: {last}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
