@@ -104,7 +104,13 @@ def test_all_mistakes_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
     assert "4 mistakes" in told
     assert "line 3: log.levle is no key that agentd knows; did you mean 'level'?" in told
     assert "line 4: log.keep input should be greater than or equal to 1, got 0" in told
-    assert "line 6: lgo is no key that agentd knows; did you mean 'log'?" in told
+    assert [line[:9].strip() for line in told.splitlines()[1:]] == [
+        "line 3:",
+        "line 4:",
+        "line 6:",
+        "line 9:",
+    ]
+    assert "line 6: lgo is no table that agentd knows; did you mean 'log'?" in told
     assert "line 9: agent.timezone 'Mars' is no known time zone" in told
 
 

@@ -170,19 +170,22 @@ def read_text(text: str, path: Path, environ: Mapping[str, str]) -> Loaded:
         for key, (_, value) in variables.items()
         if not _put(data, key, value)
     ]
-    config = Config()
+    config, unknown = Config(), set[Key]()
     try:
         config = Config.model_validate(data)
     except ValidationError as error:
         known = tuple(_keys(_nested(Config())))
         details = error.errors(include_url=False)
-        mistakes += [described(detail, data, known, _PARTLY_SHOWN) for detail in details]
+        for detail in details:
+            key, told = described(detail, data, known, _PARTLY_SHOWN)
+            mistakes.append((key, told))
+            unknown |= {key} if detail["type"] == "extra_forbidden" else set()
     mistakes += kinds.items()  # a key's earlier mistake takes precedence
     pasted = pasted_secrets(data)
     if mistakes or pasted:
         lines = {key: f"line {number}" for key, number in key_lines(text).items()}
         names = {key: f"${name}" for key, (name, _) in variables.items()}
-        raise refusal(path, lines | names, dict(reversed(mistakes)) | pasted)
+        raise refusal(path, lines | names, dict(reversed(mistakes)) | pasted, unknown)
     return Loaded(config, places | dict.fromkeys(variables, "environment"))
 
 

@@ -28,6 +28,10 @@ _KINDS: Mapping[Any, tuple[tuple[type, ...], str]] = {
 }
 
 
+class UnknownKey(ConfigError):
+    """All mistakes of the configuration are names that agentd does not know."""
+
+
 def described(
     detail: ErrorDetails, data: Any, known: Collection[Key], hushed: Collection[str] = ()
 ) -> tuple[Key, str]:
@@ -43,7 +47,7 @@ def described(
         else:
             break
     if detail["type"] == "extra_forbidden":
-        return key, _unknown(key, known)
+        return key, _unknown(key, known, is_table=isinstance(data, dict))
     if detail["type"] in ("model_type", "model_attributes_type"):
         return key, "is a table, not a single value"
     text = detail["msg"].removeprefix("Value error, ")
@@ -95,14 +99,19 @@ def pasted_secrets(data: Mapping[str, Any]) -> dict[Key, str]:
     return dict.fromkeys(_secrets(data), f"holds a secret; {_INSTEAD}")
 
 
-def refusal(path: Path, marks: Mapping[Key, str], mistakes: Mapping[Key, str]) -> ConfigError:
-    """Return the error that names every mistake. `marks` has the places of keys: `line 3` of the
-    file, or `$NAME` for an environment variable.
+def refusal(
+    path: Path,
+    marks: Mapping[Key, str],
+    mistakes: Mapping[Key, str],
+    unknown: Collection[Key] = (),
+) -> ConfigError:
+    """Return the error that names every mistake, in the order of the file's lines; an UnknownKey if
+    all of them are `unknown` names. `marks` has the places of keys: `line 3` of the file, or
+    `$NAME` for an environment variable.
     """
     lines, places = [], set[str]()
-    for key, text in sorted(mistakes.items()):
-        ends = range(len(key), 0, -1)
-        mark = next((marks[key[:end]] for end in ends if key[:end] in marks), "")
+    found = [(_mark_of(key, marks), key, text) for key, text in mistakes.items()]
+    for mark, key, text in sorted(found, key=lambda one: (_line_of(one[0]), one[1])):
         told = " ".join(filter(None, (".".join(key), text)))
         lines.append(f"{mark + ': ' if mark else ''}{told}")
         places |= {mark} | _set_in(key, marks)
@@ -112,9 +121,20 @@ def refusal(path: Path, marks: Mapping[Key, str], mistakes: Mapping[Key, str]) -
     where = [str(path)] * is_file + ["the environment"] * bool(variables)
     head = f"{' and '.join(where)} {'have' if len(where) > 1 else 'has'} {count}:"
     wrong = " and ".join(["the file"] * is_file + variables)
-    return ConfigError(
+    kind = UnknownKey if set(mistakes) <= set(unknown) else ConfigError
+    return kind(
         "\n  ".join([head, *lines]), cure=f"correct {wrong}; config.example.toml lists every key"
     )
+
+
+def _mark_of(key: Key, marks: Mapping[Key, str]) -> str:
+    ends = range(len(key), 0, -1)
+    return next((marks[key[:end]] for end in ends if key[:end] in marks), "")
+
+
+def _line_of(mark: str) -> int:
+    """Return the line that a mark names; 0 for what is in no line of the file."""
+    return int(mark.removeprefix("line ")) if mark.startswith("line ") else 0
 
 
 def _set_in(table: Key, marks: Mapping[Key, str]) -> set[str]:
@@ -126,7 +146,9 @@ def _set_in(table: Key, marks: Mapping[Key, str]) -> set[str]:
     return below if table else lines or below
 
 
-def _unknown(key: Key, known: Collection[Key]) -> str:
+def _unknown(key: Key, known: Collection[Key], *, is_table: bool) -> str:
+    if is_table:
+        known = {one[: len(key)] for one in known if len(one) > len(key)}
     found = next(iter(similar_keys(key, [name for name in known if name != key])), ())
     hint = ""
     if found and found[:-1] == key[:-1]:
@@ -137,7 +159,7 @@ def _unknown(key: Key, known: Collection[Key]) -> str:
         hint = f"; it belongs to {table}" if is_same else f"; did you mean {table} {found[-1]}?"
     elif re.search("key|token|secret|password", key[-1]):
         hint = f"; if it is a secret, {_INSTEAD}"
-    return f"is no key that agentd knows{hint}"
+    return f"is no {'table' if is_table else 'key'} that agentd knows{hint}"
 
 
 def similar_keys(key: Key, known: Collection[Key]) -> list[Key]:

@@ -116,6 +116,15 @@ def test_a_mistake_changes_nothing(file: Path, key: str, value: str, code: int, 
     assert file.read_text() == TEXT
 
 
+def test_a_key_that_does_not_exist_is_told_as_such_and_not_its_value(file: Path) -> None:
+    _, _, said = put("heartbeat.intervl", "3")
+    assert "heartbeat.intervl is no key that agentd knows; did you mean 'interval'?" in said
+    _, _, said = put("heartbeat.foo", "3")
+    assert "heartbeat.foo is no key that agentd knows" in said
+    assert "`agentd config show` lists every key" in said
+    assert "value" not in said
+
+
 def test_a_bad_value_is_not_told_as_a_line_of_the_file(file: Path) -> None:
     _, _, said = put("web.enabled", "maybe")
     assert "line" not in said

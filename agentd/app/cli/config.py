@@ -19,7 +19,7 @@ from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.report import AsJson, ConfigFile, ConfigPath, reporting, show
 from agentd.app.config import Loaded, describe, load, read, read_text, text_of, with_workspace
 from agentd.app.config_absent import absent
-from agentd.app.config_mistakes import similar_keys
+from agentd.app.config_mistakes import UnknownKey, similar_keys
 from agentd.app.reload import is_live
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, ConfigError, InvalidRequest
@@ -192,6 +192,9 @@ def _unchanged_error(file: Path, key: Sequence[str], error: ConfigError) -> Conf
     file does not have them. If they concern only other keys, the cure says to set those first.
     """
     mistakes = [_LINE.sub("", line) for line in error.message.splitlines()[1:]]
+    if isinstance(error, UnknownKey):
+        cure = "`agentd config show` lists every key"
+        return ConfigError("\n  ".join([f"{file} stays as it is:", *mistakes]), cure=cure)
     names = dict.fromkeys(line.partition(" ")[0] for line in mistakes)
     cure = "give another value; config.example.toml explains every key"
     if ".".join(key) not in names:
