@@ -32,22 +32,25 @@ from agentd.storage.sqlite import Database
 COVERAGE_WEIGHT = 0.6  # weight of the share of the query that a chunk contains; the rest is bm25
 POSTINGS = 5_000  # postings that one search reads, of the rarest terms first; more are slow
 OWN = 5_000  # newest chunks of a session's own that are searched: they are read one by one
-SATURATION = 1.2  # bm25's k1, for a session's own chunks
+SATURATION = 1.2  # bm25's k1
 
 _COUNT_ALL = "SELECT count(*) FROM chunks"
 _COUNT_SHARED = "SELECT count(*) FROM chunks WHERE scope = ''"
-_FREQUENCIES = """
-SELECT term, doc FROM vocabulary_SCOPE WHERE term IN (SELECT value FROM json_each(?))
-"""
-_CANDIDATES = """
-SELECT COLUMNS, c.terms, m.rank FROM (
-    SELECT rowid AS id, rank FROM words_SCOPE WHERE words_SCOPE MATCH :match
+_COUNTED = "SELECT term, doc FROM vocabulary_PART WHERE term IN (SELECT value FROM json_each(?1))"
+_FREQUENCIES = "SELECT term, sum(doc) AS doc FROM (COUNTED) GROUP BY term"
+_MATCHING = """
+SELECT * FROM (
+    SELECT rowid AS id, rank FROM words_PART WHERE words_PART MATCH :match
         AND (:sources IS NULL OR (
             SELECT files.source FROM chunks JOIN files ON files.id = chunks.file_id
-            WHERE chunks.id = words_SCOPE.rowid
+            WHERE chunks.id = words_PART.rowid
         ) IN (SELECT value FROM json_each(:sources)))
     ORDER BY rank, rowid LIMIT :limit
-) m JOIN chunks c ON c.id = m.id JOIN chunk_lines l ON l.id = m.id JOIN files f ON f.id = c.file_id
+)
+"""
+_CANDIDATES = """
+SELECT COLUMNS, c.terms FROM (MATCHING ORDER BY rank, id LIMIT :limit) m
+JOIN chunks c ON c.id = m.id JOIN chunk_lines l ON l.id = m.id JOIN files f ON f.id = c.file_id
 """.replace("COLUMNS", CHUNK)
 _OWN = """
 SELECT COLUMNS, c.terms FROM CHUNKS WHERE c.scope = ? ORDER BY c.id DESC LIMIT ?
@@ -62,11 +65,19 @@ class _Scope:
     frequencies: str
     candidates: str
 
+    @classmethod
+    def of(cls, count: str, parts: Sequence[str]) -> _Scope:
+        """Return the statements for terms that are kept in these parts."""
+        counted, matching = (
+            " UNION ALL ".join(query.replace("PART", part) for part in parts)
+            for query in (_COUNTED, _MATCHING)
+        )
+        frequencies = _FREQUENCIES.replace("COUNTED", counted)
+        return cls(count, frequencies, _CANDIDATES.replace("MATCHING", matching))
 
-_ALL = _Scope(_COUNT_ALL, _FREQUENCIES.replace("SCOPE", "all"), _CANDIDATES.replace("SCOPE", "all"))
-_SHARED = _Scope(
-    _COUNT_SHARED, _FREQUENCIES.replace("SCOPE", "shared"), _CANDIDATES.replace("SCOPE", "shared")
-)
+
+_ALL = _Scope.of(_COUNT_ALL, rows.PARTS)
+_SHARED = _Scope.of(_COUNT_SHARED, ("shared",))
 
 
 def find(
@@ -107,8 +118,10 @@ def find(
             "sources": None if sources is None else json.dumps(sorted(sources)),
             "limit": 2 * limit + 30,  # coverage may lift a chunk above those that bm25 prefers
         }
-        found = conn.execute(scope.candidates, values)
-        hits += [_hit(row, max(0.0, -row["rank"]), weights) for row in found]
+        # Scores of the full-text tables are relative to the part that a chunk is in.
+        found = conn.execute(scope.candidates, values).fetchall()
+        said = [Counter(row["terms"].split()) for row in found]
+        hits += [_hit(r, _bm25(s, weights), weights) for r, s in zip(found, said, strict=True)]
     hits.sort(key=lambda h: (-h.score, h.chunk.path, h.chunk.start_line))
     return Found(tuple(hits[: max(0, limit)]), "" if hits else "no_match")
 
@@ -139,7 +152,7 @@ def _information(frequency: int, total: int) -> float:
 
 
 def _bm25(said: Mapping[str, int], weights: Mapping[str, float]) -> float:
-    """Return the score that the database gives to a chunk of average length."""
+    """Return the bm25 score of a chunk, as if it were of average length."""
     return sum(
         weight * said[term] * (1 + SATURATION) / (said[term] + SATURATION)
         for term, weight in weights.items()
@@ -194,10 +207,6 @@ SELECT id FROM embeddings e WHERE NOT EXISTS (SELECT 1 FROM chunks c WHERE c.dig
 _FORGET_ORPHANS = "DELETE FROM embeddings WHERE id IN (ORPHANS)".replace("ORPHANS", _ORPHANS)
 _PRUNE = "DELETE FROM embeddings WHERE id IN (ORPHANS ORDER BY id DESC LIMIT -1 OFFSET ?)".replace(
     "ORPHANS", _ORPHANS
-)
-_OPTIMISE = (
-    "INSERT INTO words_all (words_all) VALUES ('optimize')",
-    "INSERT INTO words_shared (words_shared) VALUES ('optimize')",
 )
 
 
@@ -266,8 +275,7 @@ class SqliteChunks:
         def change(conn: sqlite3.Connection) -> list[int]:
             gone = rows.remove(conn, paths)
             conn.execute(_FORGET_ORPHANS)
-            for statement in _OPTIMISE:  # without it the full-text tables keep deleted words
-                conn.execute(statement)
+            rows.merge_words(conn)
             return gone
 
         return await self._db.erase(change)

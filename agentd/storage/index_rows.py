@@ -47,23 +47,31 @@ SELECT l.id, l.start_line, l.end_line FROM files f JOIN chunk_lines l ON l.file_
 WHERE f.path = ? ORDER BY l.id
 """
 _OWN = 2  # leading columns that are not the chunk's content: its id and its file
+PARTS = tuple("01234567")  # of the terms of all chunks: a chunk's is its id modulo 8
+_INSERT_PART = """
+INSERT INTO words_PART (rowid, terms) SELECT id, terms FROM chunks WHERE id > ? AND id % 8 = PART
+"""
+_DELETE_PART = """
+INSERT INTO words_PART (words_PART, rowid, terms)
+SELECT 'delete', id, terms FROM chunks
+WHERE id IN (SELECT value FROM json_each(?) WHERE value % 8 = PART)
+"""
+_MERGE_PART = "INSERT INTO words_PART (words_PART) VALUES ('optimize')"
 _INSERT_WORDS = (
-    "INSERT INTO words_all (rowid, terms) SELECT id, terms FROM chunks WHERE id > ?",
+    *(_INSERT_PART.replace("PART", part) for part in PARTS),
     """
 INSERT INTO words_shared (rowid, terms)
 SELECT id, terms FROM chunks WHERE id > ? AND scope = ''
 """,
 )
 _DELETE_CHUNKS = (
-    """
-INSERT INTO words_all (words_all, rowid, terms)
-SELECT 'delete', id, terms FROM chunks WHERE id IN (SELECT value FROM json_each(?))
-""",
+    *(_DELETE_PART.replace("PART", part) for part in PARTS),
     """
 INSERT INTO words_shared (words_shared, rowid, terms)
 SELECT 'delete', id, terms FROM chunks
 WHERE id IN (SELECT value FROM json_each(?)) AND scope = ''
 """,
+    "INSERT OR IGNORE INTO words_deleted SELECT value % 8 FROM json_each(?)",
     "DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
     "DELETE FROM chunk_lines WHERE id IN (SELECT value FROM json_each(?))",
 )
@@ -156,6 +164,16 @@ def remove(conn: sqlite3.Connection, paths: Sequence[str]) -> list[int]:
             conn.execute("DELETE FROM files WHERE id = ?", (found["id"],))
             gone += ids
     return gone
+
+
+def merge_words(conn: sqlite3.Connection) -> None:
+    """Remove the terms of deleted chunks from the full-text tables, which keep them until then. Only
+    the parts that lost a chunk are written anew.
+    """
+    for (part,) in conn.execute("SELECT part FROM words_deleted").fetchall():
+        conn.execute(_MERGE_PART.replace("PART", PARTS[part]))
+    conn.execute("DELETE FROM words_deleted")
+    conn.execute(_MERGE_PART.replace("PART", "shared"))
 
 
 def chunk_of(row: sqlite3.Row) -> Chunk:

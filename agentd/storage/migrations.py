@@ -67,6 +67,7 @@ INDEX = Schema(
         "index_006.sql",
         "index_007.sql",
         "index_008.sql",
+        "index_009.sql",
     ),
     derived=True,
 )

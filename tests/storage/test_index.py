@@ -12,6 +12,7 @@ from agentd.memory.index.search import words
 from agentd.memory.index.search.entries import entry
 from agentd.storage import index as module
 from agentd.storage.index import SqliteChunks
+from agentd.storage.index_rows import PARTS
 from agentd.storage.migrations import INDEX, Schema
 from agentd.storage.sqlite import Database
 from agentd.testing import MemoryChunks
@@ -319,6 +320,28 @@ async def lines(store, path=NOTE):
     told = await store.lines(path)
     assert [(n, held[n].start_line, held[n].end_line) for n, _, _ in told] == list(told)
     return {number: (held[number].text, first) for number, first, _ in told}
+
+
+async def test_only_the_terms_beside_those_of_a_deleted_chunk_are_written_anew(index_db):
+    store = SqliteChunks(index_db)
+    own = [entry(chunk(f"{n} zebrafinch" if n == 99 else f"{n}", line=n)) for n in range(1, 101)]
+    await store.replace(NOTE, "d", own)
+    await store.patch(NOTE, "d2", [Patch(100, 101, 0, ())])
+    await store.erase(())
+
+    def kept(conn):
+        query = "SELECT id, block FROM words_PART_data ORDER BY id"
+        return [list(map(tuple, conn.execute(query.replace("PART", part)))) for part in PARTS]
+
+    before = await index_db.read(kept)
+    assert b"zebrafinch" in b"".join(block for part in before for _, block in part)
+    await store.patch(NOTE, "d3", [Patch(99, 100, 0, ())])
+    await store.replace("other.md", "d", entries("z", path="other.md"))
+    await store.erase(())
+    after = await index_db.read(kept)
+    assert b"zebrafinch" not in b"".join(block for part in after for _, block in part)
+    changed = [n for n, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+    assert changed == [99 % 8, 101 % 8]
 
 
 async def test_what_moves_is_not_written_anew(index_db):
