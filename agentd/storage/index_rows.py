@@ -144,7 +144,9 @@ def patch(conn: sqlite3.Connection, file_id: int, patches: Sequence[Patch[Entry]
 
 def lines_of(conn: sqlite3.Connection, path: str) -> list[tuple[int, int, int]]:
     """Return (id, first line, last line) of each chunk of a file, by id."""
-    return [tuple(row) for row in conn.execute(_LINES_OF_FILE, (path,))]
+    cursor = conn.cursor()
+    cursor.row_factory = None  # plain tuples, in half the time
+    return cursor.execute(_LINES_OF_FILE, (path,)).fetchall()
 
 
 def entries_of(conn: sqlite3.Connection, path: str, since: int) -> list[Entry]:
