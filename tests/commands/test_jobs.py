@@ -99,6 +99,30 @@ async def test_times_are_told_with_the_zone_that_they_are_shown_in(ask):
         assert shown.splitlines()[0] == "times are those of UTC"
 
 
+async def test_a_reminder_is_shown_without_what_concerns_questions_alone(ask):
+    shown = JOBS["add"].show(await ask("add", text="tea", at="2026-12-01 09:00"))
+    assert not {"model", "session"} & {line.split(" ")[0] for line in shown.splitlines()}
+    shown = JOBS["add"].show(
+        await ask("add", text="new?", at="2026-12-01 09:00", ask=True, session="main")
+    )
+    assert {"session"} <= {line.split(" ")[0] for line in shown.splitlines()}
+
+
+def test_the_last_run_of_a_job_is_told_in_one_line():
+    run = {"at": "today 10:42", "outcome": "alert", "reason": "alert", "text": "Due now: tea"}
+    job = {
+        "id": "heartbeat",
+        "kind": "system",
+        "schedule": {"every": "30m"},
+        "text": "go through HEARTBEAT.md",
+        "next": [],
+        "enabled": True,
+        "last": run,
+    }
+    shown = JOBS["list"].show({"jobs": [job], "times_in": "UTC"})
+    assert shown.splitlines()[-1] == "    last today 10:42  alert: Due now: tea"
+
+
 async def test_a_question_is_added_in_the_words_of_the_command(ask):
     job = await ask("add", text="new?", cron="0 9 * * 1-5", ask=True, session="main", model="m")
     assert (job["kind"], job["session"], job["model"]) == ("ask", "main", "m")

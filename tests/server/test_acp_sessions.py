@@ -365,7 +365,7 @@ async def test_slash_commands_are_answered_and_not_stored(house):
     for text, words in [
         ("/compact", "100 tokens before, 40 after"),
         ("/new", "A new context begins"),
-        ("/flush", "Flushed"),
+        ("/flush", "saved to memory"),
         ("/status", "0 turns"),
         ("/help", "/compact"),
     ]:

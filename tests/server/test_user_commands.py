@@ -16,6 +16,7 @@ from agentd.interfaces.acp.peer import ClientRole
 from agentd.interfaces.commands.conversation import CONVERSATION, ConversationCommands
 from agentd.interfaces.commands.heartbeat import HEARTBEAT, HeartbeatCommands
 from agentd.interfaces.commands.memory import IN_NOTES, NoteCommands
+from agentd.interfaces.commands.plain import Times
 from agentd.testing import FakeClock, MemoryBeats, MemorySessions
 
 MAIN, GROUP = SessionKey("main"), SessionKey("group:family")
@@ -89,7 +90,8 @@ async def test_the_heartbeat_tells_how_it_stands_and_beats_when_told():
     heartbeat = Heartbeat(Standing(is_on=True, next_due=due, last=last))
     (command,) = heartbeat_of(heartbeat)
     assert await command.act(MAIN, "") == (
-        "The heartbeat is due at 2026-11-22 03:32; last time: alert: water!"
+        f"The heartbeat is due {Times(FakeClock(zone='Europe/Berlin')).short(due.isoformat())}; "
+        "last time: alert: water!"
     )
     assert await command.act(MAIN, "run") == "The heartbeat: skipped (nothing_due)"
     assert heartbeat.forced == [False]
@@ -122,37 +124,37 @@ class Rooms:
         (
             "flush",
             CompactionReport(False, False, "below_threshold", 1969, 1969),
-            "Nothing was done: all that was said is saved already. 1,969 tokens in the context.",
+            "Nothing was done. All that was said is saved already. 1,969 tokens in the context.",
         ),
         (
             "flush",
             CompactionReport(False, False, "flush", 10, 10),
-            "Nothing was done: nothing could be saved; `agentd logs` says why. 10 tokens in the context.",
+            "Nothing was done. Nothing could be saved; `agentd logs` says why. 10 tokens in the context.",
         ),
         (
             "flush",
             CompactionReport(True, False, "flush", 2344, 2344),
-            "Flushed: 2,344 tokens before, 2,344 after.",
+            "What matters was saved to memory. 2,344 tokens in the context.",
         ),
         (
             "compact",
             CompactionReport(True, False, "summary_refused", 9000, 9000),
-            "Flushed (not compacted: summary_refused; `agentd logs` says more): 9,000 tokens before, 9,000 after.",
+            "What matters was saved to memory. The context stays as it is, at 9,000 tokens. The reason is summary_refused; `agentd logs` says more.",
         ),
         (
             "compact",
             CompactionReport(True, False, "nothing_to_compact", 2006, 2006),
-            "Flushed (too little was said to shorten it): 2,006 tokens before, 2,006 after.",
+            "What matters was saved to memory. The context stays as it is, at 2,006 tokens. Too little was said to shorten it.",
         ),
         (
             "compact",
             CompactionReport(True, True, "manual", 9000, 1),
-            "Flushed and compacted: 9,000 tokens before, 1 after.",
+            "What matters was saved to memory. The context is shorter: 9,000 tokens before, 1 after.",
         ),
         (
             "compact",
             CompactionReport(False, False, "provider_error", 1, 1),
-            "Nothing was done: provider_error; `agentd logs` says more. 1 token in the context.",
+            "Nothing was done. The reason is provider_error; `agentd logs` says more. 1 token in the context.",
         ),
     ],
 )
@@ -160,6 +162,18 @@ async def test_making_room_is_told_in_words(name, report, told):
     own = conversation(Rooms(report), MemorySessions(FakeClock()))
     act, rest = own.find(PromptCall(MAIN, f"/{name}"), ClientRole())
     assert await act.act(MAIN, rest) == told
+
+
+async def test_a_new_context_is_told_without_figures():
+    class Fresh(Rooms):
+        async def start_over(self, session):
+            return self.report
+
+    for is_saved, told in ((True, " What matters was saved to memory."), (False, "")):
+        report = CompactionReport(is_saved, True, "new", 2598, 2088)
+        own = conversation(Fresh(report), MemorySessions(FakeClock()))
+        act, rest = own.find(PromptCall(MAIN, "/new"), ClientRole())
+        assert await act.act(MAIN, rest) == f"A new context begins.{told}"
 
 
 async def test_what_stands_behind_compact_is_what_the_summary_should_keep():

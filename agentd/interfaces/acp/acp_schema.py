@@ -246,7 +246,7 @@ class AcpParser:
         words = [_words(block, place, params["prompt"][place]) for place, block in blocks]
         text, foreign = _joined(words)
         if not text.strip() and not images:  # model services refuse blank messages
-            raise InvalidRequest("prompt: is empty", cure="send a text block with words in it")
+            raise InvalidRequest("prompt: is empty", cure="write something, or send a picture")
         meta = call.meta or {}
         pasted = _spans(meta[_PASTE], text, f"_meta.{_PASTE}") if _PASTE in meta else ()
         quoted = unite_spans((*foreign, *pasted), len(text))

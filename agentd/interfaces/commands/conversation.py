@@ -22,6 +22,8 @@ _UNDONE = {  # why a compaction or a flush did nothing, by its reason
     "flush": "nothing could be saved; `agentd logs` says why",
 }
 
+_SAVED = "What matters was saved to memory."
+
 
 class ModelChoice(Protocol):
     """Port: the model that answers in a session."""
@@ -60,7 +62,9 @@ class ConversationCommands:
     @CONVERSATION.slash("new", "Save what matters and begin an empty context")
     async def new(self, session: SessionKey, _: str) -> str:
         """That it begins, and what was saved before."""
-        return f"A new context begins. {_say(await self._turns.start_over(session))}"
+        report = await self._turns.start_over(session)
+        saved = _SAVED if report.flushed else ""
+        return " ".join(filter(None, ("A new context begins.", saved, report.unsaved_in_words())))
 
     @CONVERSATION.slash("status", "Say how this session stands")
     async def status(self, session: SessionKey, _: str) -> str:
@@ -83,22 +87,24 @@ class ConversationCommands:
 
 
 def _say(report: CompactionReport) -> str:
-    done = [
-        word
-        for word, is_done in (("flushed", report.flushed), ("compacted", report.compacted))
-        if is_done
-    ]
-    if not done:
-        why = _UNDONE.get(report.reason, f"{report.reason}; `agentd logs` says more")
-        return f"Nothing was done: {why}. {_count(report.tokens_before, 'token')} in the context."
-    what = " and ".join(done).capitalize()
-    if not report.compacted and report.reason != "flush":  # which is all that was asked for
-        why = _UNDONE.get(report.reason, f"not compacted: {report.reason}; `agentd logs` says more")
-        what += f" ({why})"
-    figures = (
-        f"{what}: {_count(report.tokens_before, 'token')} before, {report.tokens_after:,} after."
-    )
-    return " ".join(filter(None, (figures, report.unsaved_in_words())))
+    """Return what was saved, what became of the context, and what could not be saved."""
+    size = _count(report.tokens_before, "token")
+    if report.compacted:
+        context = f"The context is shorter: {size} before, {report.tokens_after:,} after."
+    elif report.flushed and report.reason == "flush":  # which is all that was asked for
+        context = f"{size} in the context."
+    elif report.flushed:
+        context = f"The context stays as it is, at {size}. {_why(report)}"
+    else:
+        context = f"Nothing was done. {_why(report)} {size} in the context."
+    saved = _SAVED if report.flushed else ""
+    return " ".join(filter(None, (saved, context, report.unsaved_in_words())))
+
+
+def _why(report: CompactionReport) -> str:
+    """Return why nothing was saved, or nothing shortened."""
+    why = _UNDONE.get(report.reason, f"the reason is {report.reason}; `agentd logs` says more")
+    return f"{why[:1].upper()}{why[1:]}."
 
 
 def _count(number: int, noun: str) -> str:

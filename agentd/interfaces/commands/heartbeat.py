@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 from agentd.core.errors import InvalidRequest
 from agentd.core.times import parse_duration
 from agentd.interfaces.commands.declaration import MODEL_SECONDS, Group, Param, outcome_failed
-from agentd.interfaces.commands.plain import fields, table, words
+from agentd.interfaces.commands.plain import Times, fields, table, words
 
 if TYPE_CHECKING:
     from agentd.core.beat import Beat, Standing
@@ -228,7 +228,7 @@ class HeartbeatCommands:
     def _standing(self, standing: Standing) -> str:
         if standing.next_due is None:
             return "The heartbeat is off."
-        parts = [f"The heartbeat is due at {self._local(standing.next_due)}"]
+        parts = [f"The heartbeat is due {self._local(standing.next_due)}"]
         if standing.paused_until:
             parts.append(f"paused until {self._local(standing.paused_until)}")
         if standing.last:
@@ -236,7 +236,7 @@ class HeartbeatCommands:
         return "; ".join(parts)
 
     def _local(self, at: datetime) -> str:
-        return f"{at.astimezone(self._clock.zone):%Y-%m-%d %H:%M}"
+        return Times(self._clock).short(at.isoformat())
 
 
 def _said(beat: Beat) -> str:

@@ -199,12 +199,25 @@ def _lines(job: dict[str, Any]) -> list[str]:
 
 def _last(run: dict[str, Any] | None) -> list[str]:
     """Return a line on the last run of a job of the daemon; none if it never ran."""
-    return [] if run is None else [f"    last {run['at']}  {visible(' '.join(_ran(run).split()))}"]
+    if run is None:
+        return []
+    told = ": ".join(filter(None, (_outcome(run), visible(" ".join(run["text"].split())))))
+    return [f"    last {run['at']}  {told}"]
 
 
 def _ran(run: dict[str, Any]) -> str:
-    line = f"{words(run.get('outcome'))}: {words(run.get('reason'))}"
-    return f"{line}\n{run['text']}" if run.get("text") else line
+    return f"{_outcome(run)}\n{run['text']}" if run.get("text") else _outcome(run)
+
+
+def _outcome(run: dict[str, Any]) -> str:
+    outcome, reason = words(run.get("outcome")), words(run.get("reason"))
+    return outcome if outcome == reason else f"{outcome}: {reason}"
+
+
+def _added(job: dict[str, Any]) -> str:
+    """Return a new job, without what is not set and what concerns questions alone."""
+    unasked = set() if job["kind"] == "ask" else {"session", "model"}
+    return fields({k: v for k, v in job.items() if k not in unasked and v not in (None, "")})
 
 
 def _removed_text(result: dict[str, Any]) -> str:
@@ -238,7 +251,7 @@ class JobCommands:
         jobs = await self._agenda.jobs(past=past)
         return {"jobs": [*own, *map(self._agenda.described, jobs)], **self._zone()}
 
-    @JOBS.command(fields)
+    @JOBS.command(_added)
     async def add(
         self,
         text: Annotated[str, Param("What to tell you, or what to ask the model.")],

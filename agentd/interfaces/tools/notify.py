@@ -68,7 +68,7 @@ class Notify:
             text = "The user was told exactly this within 24 hours; not sent again."
             return ToolOutput(text, is_repetition=True)
         self._wake()
-        return ToolOutput("Alert stored for delivery.")
+        return ToolOutput("It is stored and on its way.")
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Raise ToolFailed; never called, since an alert that is put twice is stored once."""
