@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ STRANGER = 4242
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
-    home = tmp_path / "home"
+    home = tmp_path / "my home"  # needs quotes in a shell
     home.mkdir(mode=0o700)
     (home / "state").mkdir(mode=0o700)
     (home / "config.toml").touch(0o600)
@@ -172,7 +173,7 @@ def test_config_check_tells_of_a_mode_that_lets_others_change_it(places, monkeyp
     plain = CliRunner().invoke(app, ["config", "check"])
     assert plain.exit_code == 0
     assert "has mode 0666, so that others can change it" in plain.stdout
-    assert f"chmod go= {places.config_file}" in plain.stdout
+    assert shlex.join(["chmod", "go=", str(places.config_file)]) in plain.stdout
     told = json.loads(CliRunner().invoke(app, ["config", "check", "--json"]).stdout)
     assert told["ok"]
     assert "0666" in told["warnings"][0]

@@ -31,6 +31,7 @@ _EXAMPLE = 'write it like "0 9 * * 1-5": minute, hour, day of the month, month, 
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _PART = re.compile(r"(\*|\w+)(?:-(\w+))?(?:/([1-9]\d?))?", re.ASCII)
 _NUMBER = re.compile(r"[\d*,/-]+|(?:[a-z]{3}(?:-[a-z]{3})?,?)+", re.ASCII)
+_LONGEST_EXPRESSION = 500  # characters; all minutes, hours and days in full take fewer
 _SHIFT = timedelta(hours=3)  # more than any clock change of a zone
 _INSTANT = timedelta(microseconds=1)
 _HORIZON_YEARS = 9  # the longest wait for a 29 February
@@ -382,6 +383,8 @@ def _wall(moment: datetime, zone: ZoneInfo) -> datetime:
 
 @lru_cache(maxsize=256)
 def _cron(expression: str, zone: str) -> _WallCron:
+    if len(expression) > _LONGEST_EXPRESSION:
+        raise InvalidRequest(f"{expression[:40]!r}… is too long a cron expression", cure=_EXAMPLE)
     fields = tuple(expression.lower().split())
     try:
         if len(fields) != 5 or not all(_NUMBER.fullmatch(field) for field in fields):

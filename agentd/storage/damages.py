@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -78,4 +79,8 @@ def _problem(folder: Path) -> Problem | None:
         return None  # a crash cut the rescue short: the next start repeats it
     except (OSError, ValueError, KeyError, TypeError):
         text = f"{folder} holds what was put aside of a damaged database; its report cannot be read"
-        return Problem("state_salvaged", text, f"look at it, then remove it: rm -r {folder}")
+        return Problem(
+            "state_salvaged",
+            text,
+            f"look at it, then remove it: {shlex.join(['rm', '-r', str(folder)])}",
+        )

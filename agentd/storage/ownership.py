@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shlex
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -89,7 +90,7 @@ def runtime_folder(path: Path, uid: int) -> str:
     if stat.S_ISLNK(found.st_mode):
         raise ConfigError(
             f"the socket's directory {path} is a symbolic link",
-            cure=f"look where it leads, then remove it: rm {path}",
+            cure=f"look where it leads, then remove it: {shlex.join(['rm', str(path)])}",
         )
     if found.st_mode & stat.S_ISVTX:
         raise ConfigError(
@@ -116,7 +117,7 @@ def _require_owner(path: Path, found: os.stat_result, uid: int, *, or_root: bool
     if found.st_uid != uid and not (or_root and found.st_uid == _ROOT):
         raise ConfigError(
             f"{path} belongs to {_name(found.st_uid)}, and agentd runs as {_name(uid)}",
-            cure=f"run agentd as its owner, or make it yours: chown {_name(uid)} {path}",
+            cure=f"run agentd as its owner, or make it yours: {shlex.join(['chown', _name(uid), str(path)])}",
         )
 
 
@@ -127,7 +128,7 @@ def _tighten_mode(path: Path, found: os.stat_result, loose: int, uid: int) -> st
     told = _as_text(path, found, loose)
     if not told:
         return ""
-    cure = f"chmod {'go=' if loose == _OTHERS else 'go-w'} {path}"
+    cure = shlex.join(["chmod", "go=" if loose == _OTHERS else "go-w", str(path)])
     if found.st_uid != uid:
         raise ConfigError(told, cure=cure)
     wanted = stat.S_IMODE(found.st_mode) & ~loose

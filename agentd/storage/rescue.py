@@ -9,6 +9,7 @@ is complete, and moves to its place after the damaged files have left it.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sqlite3
 import threading
@@ -21,7 +22,7 @@ import structlog
 
 from agentd.core.errors import StateMissing, StorageError
 from agentd.core.health import Problem
-from agentd.core.paths import sync_directory, sync_file
+from agentd.core.paths import cure_of, sync_directory, sync_file
 from agentd.storage.damages import MARK, Damages
 from agentd.storage.files import SECONDS, SoundnessLook, look, open_file, read_only
 from agentd.storage.keys import KEY_BYTES
@@ -100,8 +101,8 @@ def make_sound(
             _record(path, problem, now)
     except OSError as error:
         raise StorageError(
-            f"{path.name} cannot be looked at or salvaged ({error.strerror})",
-            cure=f"make room, and {path.parent} writable for agentd; nothing was changed",
+            f"{error.filename or path} cannot be used: {error.strerror}",
+            cure=f"{cure_of(error)}; nothing was changed",
         ) from error
     return found
 
@@ -232,7 +233,7 @@ def _record(path: Path, problem: Problem, now: datetime) -> None:
 
 
 def _backup_advice(backup: Path) -> str:
-    return f"the newest backup is {backup}: `agentd stop`, then `agentd restore {backup} --force`"
+    return f"the newest backup is {backup}: `agentd stop`, then `agentd restore {shlex.quote(str(backup))} --force`"
 
 
 def _finish(path: Path) -> None:
@@ -276,10 +277,10 @@ def _row_counts(rows: Mapping[str, int]) -> str:
 
 
 def _missing(path: Path, backup: Path | None) -> StateMissing:
-    known = f"`agentd restore {backup} --force`" if backup else "`agentd restore FILE --force`"
+    file = shlex.quote(str(backup)) if backup else "FILE"
     return StateMissing(
         f"{path} is gone, and an agentd has worked here before: the conversations were in it",
-        cure=f"put it back; or {known} from a backup; or `agentd init --new-state` to begin without them",
+        cure=f"put it back; or `agentd restore {file} --force` from a backup; or `agentd init --new-state` to begin without them",
     )
 
 

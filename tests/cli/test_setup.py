@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -14,7 +15,9 @@ import tomli
 from typer.testing import CliRunner
 
 from agentd.app.cli.app import app
+from agentd.app.cli.launch import start
 from agentd.app.cli.setup import make, with_value
+from agentd.core.errors import AgentdError
 from agentd.core.paths import daemon_places, shipped_path
 from tests.e2e.forked import parent
 
@@ -263,3 +266,15 @@ def test_what_lies_in_the_present_folder_is_not_taken_for_the_daemon(tmp_path: P
     )
     assert done.returncode == 78, done.stderr
     assert b"another agentd" not in done.stderr
+
+
+def test_a_daemon_that_dies_without_a_word_is_not_said_to_have_left_a_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import os\nos._exit(1)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path / "home"))
+    with pytest.raises(AgentdError) as caught:
+        asyncio.run(start(daemon_places(os.environ), None))
+    assert caught.value.message == "the daemon ended at once (exit code 1)"
+    assert caught.value.cure == "`agentd run` says why"

@@ -28,8 +28,8 @@ from agentd.testing import FakeClock
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
-    """A home as the daemon leaves it."""
-    home = tmp_path / "home"
+    """A home as the daemon leaves it; its name needs quotes in a shell."""
+    home = tmp_path / "my home's"
     places = Places(home / "config.toml", home / "workspace", home / "state", home / "agentd.sock")
     for folder in (home, places.workspace, places.state_dir, places.state_dir / "logs"):
         folder.mkdir(mode=0o700)

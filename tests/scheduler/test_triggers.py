@@ -163,6 +163,14 @@ def test_what_is_no_expression_is_refused_with_an_example(expression):
     assert '"0 9 * * 1-5"' in refused.value.cure
 
 
+def test_an_expression_without_an_end_is_refused_and_not_repeated():
+    whole = ",".join(str(minute) for minute in range(60))
+    TRIGGERS.check(Cron(f"{whole} {','.join(map(str, range(24)))} * * 0,1,2,3,4,5,6", "UTC"))
+    with pytest.raises(InvalidRequest) as refused:
+        TRIGGERS.check(Cron(f"{','.join([whole] * 500)} * * * *", "UTC"))
+    assert len(refused.value.message) < 100
+
+
 def test_a_day_that_never_comes_is_looked_for_in_nine_years_only():
     assert TRIGGERS.after(Cron("0 0 31 2 *", "UTC"), datetime(2026, 1, 1, tzinfo=UTC)) is None
     assert TRIGGERS.after(Cron("* * * * *", "UTC"), datetime(9995, 1, 1, tzinfo=UTC)) is None

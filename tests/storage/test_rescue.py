@@ -146,6 +146,16 @@ async def test_a_row_that_damage_gave_the_number_of_another_is_salvaged_as_well(
     assert [(row.seq, row.blocks) for row in after] == [(row.seq, row.blocks) for row in before]
 
 
+@pytest.mark.parametrize("name", ["rows.key", "state.db-acknowledged"])
+async def test_a_folder_in_the_place_of_a_file_beside_it_is_named(path, clock, name):
+    await fill(path, clock)
+    (path.parent / name).unlink(missing_ok=True)
+    (path.parent / name).mkdir()
+    with pytest.raises(StorageError, match=f"{name} cannot be used: Is a directory") as caught:
+        sound(path)
+    assert "move it away" in caught.value.cure
+
+
 @pytest.mark.parametrize("used", [True, False])
 async def test_a_missing_database_is_refused_where_one_was_used(path, clock, used):
     if not used:

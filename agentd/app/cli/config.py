@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -219,7 +220,7 @@ def _set(result: dict[str, Any]) -> str:
 
 def _advice(file: Path, loose: str) -> Iterator[str]:
     if loose:
-        yield f"{loose}; the daemon changes that when it starts, or do it now: chmod go= {file}"
+        yield f"{loose}; the daemon changes that when it starts, or do it now: {shlex.join(['chmod', 'go=', str(file)])}"
 
 
 def _warnings(missing: Sequence[Finding]) -> Iterator[str]:

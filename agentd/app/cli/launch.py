@@ -170,7 +170,9 @@ def _death(status: int, log: Path, began: int) -> AgentdError:
         file.seek(began)
         said = file.read().decode(errors="replace").splitlines()[-_LAST_LINES:]
     kind = ConfigError if status == ConfigError.exit_code else AgentdError
-    told = "\n".join(["the daemon ended at once (exit code " + str(status) + "):", *said])
+    if not said:  # a full disk takes no log either
+        return kind(f"the daemon ended at once (exit code {status})", cure="`agentd run` says why")
+    told = "\n".join([f"the daemon ended at once (exit code {status}):", *said])
     return kind(told, cure=f"the whole log is {log}")
 
 

@@ -38,9 +38,10 @@ class PermissionsCheck:
         """Fail if a file belongs to another user, or its mode lets group or others in."""
         open_ = [path for path in self._paths() if _is_open(path)]
         if open_:
-            names = ", ".join(str(path) for path in open_[:_MOST_NAMED])
-            cure = f"chmod go= {' '.join(str(path) for path in open_[:_MOST_NAMED])}"
-            return Finding.fail(self.code, f"others than the owner can reach {names}", cure)
+            names = [str(path) for path in open_[:_MOST_NAMED]]
+            cure = shlex.join(["chmod", "go=", *names])
+            told = f"others than the owner can reach {', '.join(names)}"
+            return Finding.fail(self.code, told, cure)
         return Finding.ok(self.code, "only the owner can reach the files")
 
     def _paths(self) -> Iterator[Path]:
@@ -155,9 +156,10 @@ class LeftoversCheck:
             *(path for path in self._strays() if _is_old(path, self.clock)),
         ]
         if found:
-            names = " ".join(str(path) for path in found[:_MOST_NAMED])
-            text = f"{len(found)} files were left behind: {names}"
-            return Finding.warn(self.code, text, f"nothing needs them: rm -r {names}")
+            names = [str(path) for path in found[:_MOST_NAMED]]
+            cure = f"nothing needs them: {shlex.join(['rm', '-r', *names])}"
+            told = ", ".join(names)
+            return Finding.warn(self.code, f"left behind ({len(found)}): {told}", cure)
         return Finding.ok(self.code, "no crash has left files behind")
 
     def _strays(self) -> Iterator[Path]:
