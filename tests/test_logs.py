@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import os
+import shutil
 import socket
 import stat
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ import structlog
 from agentd.app.logs import LogSettings, open_log
 from agentd.core.erasure import MASK, Erasure
 from agentd.testing import FakeClock
+from tests.waiting import wait_until
 
 KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz"
 SERVICE = {"NOTIFY_SOCKET": "/run/systemd/notify"}
@@ -197,6 +199,23 @@ def test_the_file_may_be_elsewhere(tmp_path: Path) -> None:
     with records(tmp_path, {}, file=str(place)):
         log.info("here")
     assert "here" in place.read_text()
+
+
+def test_a_file_that_is_removed_or_moved_while_it_is_open_is_made_anew(tmp_path: Path) -> None:
+    file, aside = tmp_path / "logs" / "agentd.log", tmp_path / "aside.log"
+    with open_log(LogSettings(), tmp_path, FakeClock(), {}, io.StringIO()) as opened:
+        log.info("first")
+        wait_until(lambda: "first" in file.read_text(), "a line in the file")
+        file.rename(aside)
+        log.info("second")
+        wait_until(file.is_file, "a file in the place of the one that was moved")
+        shutil.rmtree(file.parent)
+        assert opened.erase(Erasure(spans=("Renée",))) == 0
+        shutil.rmtree(file.parent)
+        log.info("third")
+    assert "second" not in aside.read_text()
+    assert [json.loads(line)["event"] for line in file.read_text().splitlines()] == ["third"]
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
 def test_closing_the_log_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -162,7 +162,6 @@ def _target(
         return logging.StreamHandler(stream), [plain]
     path = file_of(settings, state_dir)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = _PrivateFile(
             path, maxBytes=settings.max_bytes, backupCount=settings.keep, encoding="utf-8"
         )
@@ -193,11 +192,20 @@ def _is_wanted(record: logging.LogRecord) -> bool:
 
 
 class _PrivateFile(RotatingFileHandler):
-    """A rotated file that only its owner can read, whatever the umask is."""
+    """A rotated file that only its owner can read, whatever the umask is. One that was moved or
+    removed while it is open is made anew.
+    """
 
     def _open(self) -> TextIOWrapper:
+        Path(self.baseFilename).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         return os.fdopen(os.open(self.baseFilename, flags, 0o600), "a", encoding=self.encoding)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.stream is not None and not _stands_at(self.baseFilename, self.stream):
+            self.stream.close()
+            self.stream = None  # opened anew by what follows
+        super().emit(record)
 
     def rewrite(self, change: Callable[[str], str]) -> int:
         """Apply `change` to all lines of the file and of its rotated parts; records wait meanwhile.
@@ -210,11 +218,18 @@ class _PrivateFile(RotatingFileHandler):
                 self.stream.close()
             try:
                 parts = (path, *path.parent.glob(f"{path.name}.[0-9]*"))
-                return sum(_rewritten(part, change) for part in parts)
+                return sum(_rewritten(part, change) for part in parts if part.exists())
             finally:
                 self.stream = self._open()
         finally:
             self.release()
+
+
+def _stands_at(path: str, stream: TextIO) -> bool:
+    try:
+        return os.path.samestat(Path(path).stat(), os.fstat(stream.fileno()))
+    except OSError:
+        return False
 
 
 def _rewritten(path: Path, change: Callable[[str], str]) -> int:
