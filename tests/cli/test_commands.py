@@ -669,3 +669,19 @@ def test_a_home_folder_that_nobody_has_is_told_and_no_traceback(
     result = runner.invoke(app, argv)
     assert (result.exit_code, result.exception.__class__) == (2, SystemExit)
     assert "'~nobody-of-that-name/x' has no home folder" in result.output
+
+
+@pytest.mark.parametrize(
+    ("over", "stack", "told"),
+    [
+        (0, [], "never over 100 ms; worst 4.0 ms (blocked) at noon\n"),
+        (1, ["a.py:1 in a", "b.py:2 in b"], "1 time over 100 ms; worst 4.0 ms (blocked) at noon, "),
+    ],
+)
+def test_status_names_the_place_of_a_delay_only_where_it_is_known(
+    daemon: ScriptedDaemon, over: int, stack: list[str], told: str
+) -> None:
+    worst = {"ms": 4.0, "reason": "blocked", "at": "noon", "stack": stack}
+    loop = {"limit_ms": 100.0, "over_limit": over, "p99_ms": 3.3, "worst": worst}
+    daemon.on("_agentd/status", lambda params, wire: {"loop": loop})
+    assert told in runner.invoke(app, ["status"]).output

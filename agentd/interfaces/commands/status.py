@@ -244,10 +244,10 @@ def _loop(loop: dict[str, Any]) -> str:
     usual = f"99 % of all work waits at most {loop.get('p99_ms')} ms for it"
     over = loop.get("over_limit", 0)
     limit = f"{loop.get('limit_ms', 0):.0f} ms"
-    often = f"{over} times over {limit}" if over else f"never over {limit}"
-    where = (worst.get("stack") or ["?"])[0]
-    told = f"{worst.get('ms')} ms ({worst.get('reason')}) at {worst.get('at')}, {where}"
-    return f"{usual}, {often}; worst {told}"
+    often = f"{counted(over, 'time')} over {limit}" if over else f"never over {limit}"
+    told = f"{worst.get('ms')} ms ({worst.get('reason')}) at {worst.get('at')}"
+    where = worst.get("stack", [])[:1]  # of a short delay it is not known
+    return ", ".join([f"{usual}, {often}; worst {told}", *where])
 
 
 def _server(server: dict[str, Any]) -> str:
