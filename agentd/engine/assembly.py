@@ -40,7 +40,7 @@ from agentd.engine.sessions import Sessions
 from agentd.engine.settings import AgentSettings
 from agentd.engine.silent_turn import SilentTurns
 from agentd.engine.toolbox import Toolbox
-from agentd.engine.turn import Turns
+from agentd.engine.turn import TurnExecution
 from agentd.engine.workers import Stopping
 
 
@@ -167,9 +167,9 @@ def build_engine(
         idle_reset=agent.idle_reset,
     )
     recovery = Recovery(store, journal, toolbox, loop)
-    turns = Turns(store, loop, builder, context_manager, outage, clock)
+    execution = TurnExecution(store, loop, builder, context_manager, outage, clock)
     sessions = Sessions(
-        store, turns, context_manager, recovery, queue, events, outage, stopping=stopping
+        store, execution, context_manager, recovery, queue, events, outage, stopping=stopping
     )
     return Engine(sessions, shrink, outage, builder, toolbox)
 

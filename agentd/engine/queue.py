@@ -112,12 +112,19 @@ class SessionQueue:
             self._locks.pop(session, None)
             self._lines.pop(session, None)
 
-    def line(self, session: SessionKey) -> asyncio.Lock:
-        """Return the lock that keeps the user's messages of the session in order: its holder is
-        answered next, also while it waits for the model's service. The caller has a place in the
-        queue.
+    @asynccontextmanager
+    async def in_line(self, session: SessionKey, interrupt: Interrupt) -> AsyncIterator[None]:
+        """Run a block at the head of the session's line, which keeps the user's messages in order:
+        who is there is answered next, also while he waits for the model's service. The caller has a
+        place in the queue. Raises Interrupted if the user wants to stop before that.
         """
-        return self._lines.setdefault(session, asyncio.Lock())
+        line = self._lines.setdefault(session, asyncio.Lock())
+        async with interrupt.guard():
+            await line.acquire()
+        try:
+            yield
+        finally:
+            line.release()
 
     @asynccontextmanager
     async def hold(self, session: SessionKey) -> AsyncIterator[None]:

@@ -31,7 +31,7 @@ from agentd.engine.queue import (
 )
 from agentd.engine.recovery import Recovery
 from agentd.engine.silent_turn import NullSink
-from agentd.engine.turn import Turns
+from agentd.engine.turn import TurnExecution
 from agentd.engine.workers import TAKES_NO_MORE, Stopping, Tasks, reject
 
 log = structlog.get_logger()
@@ -47,7 +47,7 @@ class Sessions:
     def __init__(
         self,
         store: SessionStore,
-        turns: Turns,
+        execution: TurnExecution,
         context_manager: ContextManager,
         recovery: Recovery,
         queue: SessionQueue,
@@ -57,7 +57,7 @@ class Sessions:
         stopping: Stopping,
     ) -> None:
         self._store = store
-        self._turns = turns
+        self._execution = execution
         self._context_manager = context_manager
         self._recovery = recovery
         self._queue = queue
@@ -112,6 +112,8 @@ class Sessions:
         key = (request.session, request.message_id)
         if key in self._submitted:
             return Ticket(self._submitted[key].receipt, self._submitted[key].ended)
+        # This place is for the time of storing. The turn takes one of its own before it is given
+        # back, with no pause in between, so that the session is never idle nor counted twice.
         if request.is_silent:
             self._queue.enter(request.session)
         else:
@@ -246,10 +248,13 @@ class Sessions:
         self._submitted[request.session, request.message_id] = submission
         self._context_manager.expect(request.session, receipt.turn_id)
         self._queue.enter(request.session)
-        self._tasks.spawn(self._work(submission))
+        self._tasks.spawn(self._run_to_end(submission))
         return submission
 
-    async def _work(self, submission: Submission) -> None:
+    async def _run_to_end(self, submission: Submission) -> None:
+        """Run the turn, tell those who wait for it and watch it how it ended, and give its place
+        back.
+        """
         session = submission.request.session
         try:
             try:
@@ -279,23 +284,19 @@ class Sessions:
         """Run the turn and return it when it has ended. From here on a message of the user keeps
         its place in the session's line, also while it waits for the model's service.
         """
-        session, origin = submission.request.session, submission.request.origin
-        if origin.is_silent:
-            return await self._in_order(submission, self._turns.run)
-        line = self._queue.line(session)
+        request = submission.request
+        if request.is_silent:
+            return await self._run_alone(submission, self._execution.run)
         try:
-            async with submission.interrupt.guard():
-                await line.acquire()
-        except Interrupted:
-            return await self._in_order(submission, self._turns.cancelled)
-        try:
-            return await self._patiently(submission)
-        finally:
-            line.release()
+            async with self._queue.in_line(request.session, submission.interrupt):
+                return await self._run_until_served(submission)
+        except Interrupted:  # while it waited in the line
+            return await self._run_alone(submission, self._execution.cancelled)
 
-    async def _in_order(
+    async def _run_alone(
         self, submission: Submission, act: Callable[[Submission], Awaitable[Turn]]
     ) -> Turn:
+        """Run a part of the turn alone in the session, once turns may run at all."""
         request = submission.request
         async with self._queue.hold(request.session):
             await self._started.wait()  # while queued, so that turns cut before keep their place
@@ -307,29 +308,29 @@ class Sessions:
             self._context_manager.ended(request.session, submission.receipt.turn_id)
             return turn
 
-    async def _patiently(self, submission: Submission) -> Turn:
+    async def _run_until_served(self, submission: Submission) -> Turn:
         """Run the turn and return it when it has ended. While the model's service is away, try
         again for as long as the request's patience allows.
         """
         outage, place = self._outage, submission.place
         end: Callable[[Submission], Awaitable[Turn]]
         if place is None:
-            return await self._in_order(submission, self._turns.run)
+            return await self._run_alone(submission, self._execution.run)
         try:
             if place.has_waited or (outage.is_on and await outage.has_worked()):
                 outage.join(place)
             while not outage.holds(place) or await self._may_try(submission, place):
                 try:
-                    return await self._in_order(submission, self._turns.run)
+                    return await self._run_alone(submission, self._execution.run)
                 except ServiceAway as away:
                     outage.failed(place, away.error)
             error = outage.error or ProviderError(kind="unknown")
-            end = partial(self._turns.gave_up, error=error)
+            end = partial(self._execution.gave_up, error=error)
         except Interrupted:
-            end = self._turns.cancelled
+            end = self._execution.cancelled
         finally:
             outage.leave(place)
-        return await self._in_order(submission, end)
+        return await self._run_alone(submission, end)
 
     async def _may_try(self, submission: Submission, place: OutagePlace) -> bool:
         """Wait until the message may be tried and return True; return False when it has waited for

@@ -23,8 +23,10 @@ from agentd.engine.workers import INTERNAL
 log = structlog.get_logger()
 
 
-class Turns:
-    """Runs turns, each once its session's queue has let it in."""
+class TurnExecution:
+    """Runs one turn after its session's queue has let it in, from its stored request to its stored
+    end.
+    """
 
     def __init__(
         self,
