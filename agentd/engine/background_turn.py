@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Protocol
 from zoneinfo import ZoneInfo
 
 import structlog
 
 from agentd.core.errors import AgentdError, ShuttingDown
-from agentd.core.ports import TurnAudience
+from agentd.core.ports import TurnAudience, TurnRunner
 from agentd.core.times import format_duration
-from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
+from agentd.core.turn import StopReason, Turn, TurnRequest
 from agentd.core.verdict import Empty, Failed, Told, Verdict, judge
 
 log = structlog.get_logger()
@@ -21,28 +20,6 @@ log = structlog.get_logger()
 # What a turn without the user may do: look things up, keep a dated note, tell the owner. A short
 # list also saves tokens.
 TOOLS = frozenset({"memory_read", "memory_search", "memory_write", "notify"})
-
-
-class SubmittedTurn(Protocol):
-    """A submitted turn."""
-
-    async def wait(self) -> Turn:
-        """Return the turn when it has ended, successfully or not."""
-
-
-class TurnRunner(Protocol):
-    """Runs turns: the part of the engine's `Sessions` that background callers use."""
-
-    async def submit(self, request: TurnRequest, sink: TurnAudience) -> SubmittedTurn:
-        """Queue a turn and return it. Raises AgentdError when it is not accepted."""
-
-    def is_busy(self, session: SessionKey) -> bool:
-        """Whether a turn of the session runs or waits in the queue."""
-
-    def cancel_message(self, session: SessionKey, message_id: str) -> bool:
-        """Stop the turn of the message with that id, running or waiting; return False if there is
-        no such turn.
-        """
 
 
 def compose(prompt: str, title: str, matter: str, now: datetime, zone: ZoneInfo) -> str:

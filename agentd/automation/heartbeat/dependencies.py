@@ -8,10 +8,9 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from agentd.core.beat import Beat
-from agentd.core.ports import BeatStore, Breaker, Clock, Ledger
+from agentd.core.ports import BeatStore, Breaker, Clock, Ledger, TurnRunner
 from agentd.core.turn import SessionKey
 from agentd.core.workspace import FileView
-from agentd.engine.background_turn import TurnRunner
 
 
 class BeatBudget(Protocol):

@@ -26,14 +26,14 @@ from agentd.core.checklist import ChecklistEntry, item_hashes
 from agentd.core.clock import minute
 from agentd.core.message import JsonObject
 from agentd.core.offloading import offload
-from agentd.core.ports import Clock
+from agentd.core.ports import Clock, TurnRunner
 from agentd.core.prompt import ToolSpec
 from agentd.core.times import format_duration
 from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.turn import OTHERS, Context, Kind, Origin, TurnRequest
 from agentd.core.verdict import Alarm
 from agentd.core.watch import MOST_CALLS, WatchedCall, WatchedEntry, answers, changes, merge_answers
-from agentd.engine.background_turn import TOOLS, TurnRunner, compose, run_background_turn
+from agentd.engine.background_turn import TOOLS, compose, run_background_turn
 from agentd.engine.context import fence
 
 log = structlog.get_logger()

@@ -14,10 +14,10 @@ from agentd.core import failpoints
 from agentd.core.alert import AlertSeverity, NewAlert, Recipients, alert_digest
 from agentd.core.errors import Busy
 from agentd.core.job import At, Ending, Job, JobOutcome, JobReason, JobRun, JobSession, Step
-from agentd.core.ports import Breaker, Clock, JobStore, Ledger
+from agentd.core.ports import Breaker, Clock, JobStore, Ledger, TurnRunner
 from agentd.core.turn import MAIN, OTHERS, Context, Origin, SessionKey, TurnRequest
 from agentd.core.verdict import Alarm, Empty, Failed, Quiet, Told, Verdict
-from agentd.engine.background_turn import TOOLS, TurnRunner, compose, run_background_turn
+from agentd.engine.background_turn import TOOLS, compose, run_background_turn
 from agentd.engine.durable import when_space
 from agentd.engine.silent_turn import NullSink
 

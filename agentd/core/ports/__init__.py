@@ -1,7 +1,7 @@
 """Every seam of agentd: what the inner layers need from the outer ones.
 
 runtime     Clock, Probe
-model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolSource, Gate, Approver, FormAsker, EventSink, TurnAudience, ContextSource, CompactionHook
+model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolSource, Gate, Approver, FormAsker, EventSink, TurnAudience, SubmittedTurn, TurnRunner, ContextSource, CompactionHook
 session_stores  Inbox, Transcripts, Contexts, SessionRegistry, SessionStore, Blobs, Journal
 workspace   NoteRules, NoteReader, NoteWriter, Workspace
 user_facts  Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser, Writings, Wanted
@@ -47,9 +47,11 @@ from agentd.core.ports.model import (
     Ledger,
     Provider,
     ServiceRecord,
+    SubmittedTurn,
     Tool,
     ToolSource,
     TurnAudience,
+    TurnRunner,
 )
 from agentd.core.ports.runtime import Clock, Probe
 from agentd.core.ports.searching import (
@@ -139,11 +141,13 @@ __all__ = [
     "SessionRegistry",
     "SessionStore",
     "ShareStore",
+    "SubmittedTurn",
     "Tool",
     "ToolSource",
     "Transcripts",
     "Triggers",
     "TurnAudience",
+    "TurnRunner",
     "VectorBacklog",
     "Walk",
     "Wanted",

@@ -15,7 +15,7 @@ from agentd.core.form import FormAnswer, InputForm
 from agentd.core.money import Cap, Charge
 from agentd.core.prompt import ContextBlock, Prompt, ProviderEvent, ToolSpec
 from agentd.core.tool import Approval, Decision, FileIntent, Intent, ToolCall, ToolOutput
-from agentd.core.turn import Origin, SessionKey, TurnRequest, Usage
+from agentd.core.turn import Origin, Receipt, SessionKey, Turn, TurnRequest, Usage
 
 
 class Provider(Protocol):
@@ -183,6 +183,36 @@ class TurnAudience(EventSink, Protocol):
     async def wait_room(self, session: SessionKey) -> None:
         """Return when the clients have taken most of the session's events, or have been given up
         (backpressure).
+        """
+
+
+class SubmittedTurn(Protocol):
+    """A turn that was accepted, and by which its end can be awaited."""
+
+    @property
+    def receipt(self) -> Receipt:
+        """The proof that the request is stored durably."""
+
+    async def wait(self) -> Turn:
+        """Return the turn when it has ended, successfully or not. Cancelling the caller does not
+        affect it. Raises ShuttingDown, StorageError.
+        """
+
+
+class TurnRunner(Protocol):
+    """Runs turns for those who ask for them: clients, beats and jobs."""
+
+    async def submit(self, request: TurnRequest, sink: TurnAudience | None = None) -> SubmittedTurn:
+        """Queue a turn and return it; the request is durable then. Without `sink`, those who watch
+        the session see the turn. Raises QueueFull, ShuttingDown, StorageFull, InvalidRequest.
+        """
+
+    def is_busy(self, session: SessionKey) -> bool:
+        """Whether a turn of the session runs or waits in the queue."""
+
+    def cancel_message(self, session: SessionKey, message_id: str) -> bool:
+        """Stop the turn of the message with that id, running or waiting; return False if there is
+        no such turn.
         """
 
 

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import structlog
 
 from agentd.core.errors import AgentdError, InvalidRequest
-from agentd.core.turn import Receipt, SessionKey, StopReason, Turn, TurnRequest
+from agentd.core.ports import SubmittedTurn, TurnRunner
+from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
 from agentd.interfaces.acp.acp_schema import PromptCall
 from agentd.interfaces.acp.commands import Commands
 from agentd.interfaces.acp.faults import TurnFailed
@@ -32,30 +33,11 @@ _LONGEST_TEXT = 256 * 1024  # characters that are repeated in the answer's `_met
 Tell = Callable[[str], None]
 
 
-class CommandTicket(Protocol):
-    """An accepted message, by which its turn can be awaited."""
-
-    @property
-    def receipt(self) -> Receipt:
-        """The proof that the message is stored durably."""
-
-    async def wait(self) -> Turn:
-        """Return how the turn ended; `failure` is set when it failed. Cancelling this does not end the turn."""
-
-
-class SessionTurns(WorkingSessions, Protocol):
-    """Port: the engine's turns."""
-
-    async def submit(self, request: TurnRequest) -> CommandTicket:
-        """Submit a message; it is stored durably on return. Raises QueueFull, ShuttingDown,
-        StorageFull, InvalidRequest.
-        """
+class SessionTurns(WorkingSessions, TurnRunner, Protocol):
+    """Port: the engine's turns, and what their sessions do besides."""
 
     def cancel(self, session: SessionKey) -> bool:
         """Cancel the turn of the user's oldest message in the session; False if there is none."""
-
-    def cancel_message(self, session: SessionKey, message_id: str) -> bool:
-        """Cancel the turn of that message; False if there is none."""
 
 
 class Attach(Protocol):
@@ -73,7 +55,7 @@ class _Storing:
     cancelled it.
     """
 
-    ticket: asyncio.Future[CommandTicket]
+    ticket: asyncio.Future[SubmittedTurn]
     is_withdrawn: bool = False
 
 
@@ -107,7 +89,7 @@ class Prompts:
     async def prompt(self, session: SessionKey, call: PromptCall, peer: Peer) -> dict[str, Any]:
         """Return the answer to `session/prompt`. Raises TurnFailed, InvalidRequest for a slash
         command that the client may not use or that has an attachment, and what
-        `SessionTurns.submit` raises.
+        `TurnRunner.submit` raises.
 
         If the client cancels the call, its turn is cancelled: at once, or as soon as the message is
         stored.
@@ -183,7 +165,7 @@ class Prompts:
 
     async def _submit(
         self, request: TurnRequest, pictures: Sequence[bytes], peer: Peer
-    ) -> CommandTicket:
+    ) -> SubmittedTurn:
         storing = _Storing(asyncio.get_running_loop().create_future())
         self._group.create_task(self._store(request, pictures, peer, storing))
         try:
@@ -226,7 +208,7 @@ class Prompts:
             peer.notify("session/update", update_params(session, update, meta))
 
 
-def _accept(ticket: CommandTicket, request: TurnRequest, peer: Peer) -> None:
+def _accept(ticket: SubmittedTurn, request: TurnRequest, peer: Peer) -> None:
     accepted: dict[str, Any] = {
         "sessionId": request.session,
         "messageId": request.message_id,
