@@ -67,10 +67,10 @@ _MARKS = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
-TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
-def media_type(data: bytes) -> str | None:
+def image_type(data: bytes) -> str | None:
     """Detect the type of an image from its first bytes, ignoring what the sender claims; None for
     anything but PNG, JPEG, GIF and WebP.
     """

@@ -17,10 +17,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from agentd.core import message as picture
 from agentd.core.errors import InvalidRequest, NotFound, StorageCorrupt, StorageError, StorageFull
 from agentd.core.failpoints import hit
-from agentd.core.message import Image
+from agentd.core.message import IMAGE_TYPES, Image, image_type
 from agentd.core.paths import ensure_private_dir, sync_directory, write_private
 
 _NAME = re.compile(r"[0-9a-f]{64}")
@@ -128,11 +127,11 @@ class FileBlobs:
 
 
 def _describe(data: bytes) -> Image:
-    kind = picture.media_type(data)
+    kind = image_type(data)
     if kind is None:
         raise InvalidRequest(
             "the image is none that can be shown to a model",
-            cure=f"send one of {', '.join(picture.TYPES)}",
+            cure=f"send one of {', '.join(IMAGE_TYPES)}",
         )
     return Image(kind, hashlib.sha256(data).hexdigest(), len(data))
 

@@ -6,9 +6,8 @@ import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from agentd.core import message as picture
 from agentd.core.errors import InvalidRequest, NotFound
-from agentd.core.message import Image
+from agentd.core.message import Image, image_type
 
 PNG = b"\x89PNG\r\n\x1a\n"  # the first bytes of every PNG image
 
@@ -21,7 +20,7 @@ class MemoryBlobs:
 
     @asynccontextmanager
     async def keep(self, pictures: Sequence[bytes]) -> AsyncIterator[tuple[Image, ...]]:
-        kinds = [picture.media_type(data) for data in pictures]
+        kinds = [image_type(data) for data in pictures]
         if None in kinds:
             raise InvalidRequest("the image is none that can be shown to a model")
         images = tuple(

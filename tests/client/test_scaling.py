@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from agentd.core.errors import InvalidRequest
-from agentd.core.message import media_type
+from agentd.core.message import image_type
 from agentd.interfaces.client.scaling import LONGEST_SIDE, MOST_PIXELS, scale_image
 
 
@@ -42,7 +42,7 @@ def test_a_picture_of_any_kind_fits(kind: str, mode: str, most: int) -> None:
     data = picture(kind, mode=mode)
     made = scale_image("photo", data, most)
     assert len(data) > most >= len(made)
-    assert media_type(made) == "image/jpeg"
+    assert image_type(made) == "image/jpeg"
     width, height = opened(made).size
     assert max(width, height) <= LONGEST_SIDE
     assert width / height == pytest.approx(4 / 3, rel=0.03)

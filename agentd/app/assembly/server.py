@@ -32,7 +32,7 @@ from agentd.interfaces.acp.options import SessionOptions
 from agentd.interfaces.acp.peer import Clients, Handler, Peer
 from agentd.interfaces.acp.permissions import Permissions
 from agentd.interfaces.acp.pictures import Pictures
-from agentd.interfaces.acp.prompts import Attach, Prompts, SessionTurns
+from agentd.interfaces.acp.prompts import AddMentioned, Prompts, SessionTurns
 from agentd.interfaces.acp.server import Server, bound_routes
 from agentd.interfaces.acp.socket_settings import ServerSettings
 from agentd.interfaces.commands.alerts import ALERTS, AlertCommands
@@ -164,7 +164,7 @@ def build_access(
         pictures,
         group,
         services.patience,
-        services.attach,
+        services.add_mentioned,
     )
     acp = AcpSessions(
         turns=turns,
@@ -366,7 +366,7 @@ def _services(
         kinds=parts.tools.kinds,
         blobs=parts.stores.blobs,
         patience=parts.runtime.config.provider.patience,
-        attach=_mentions(parts, approver),
+        add_mentioned=_mentions(parts, approver),
         welcome=_welcome(parts, approver),
     )
 
@@ -379,7 +379,7 @@ def _welcome(parts: Parts, approver: Approver) -> Welcome | None:
     return partial(guests.offered, approver) if guests else None
 
 
-def _mentions(parts: Parts, approver: Approver) -> Attach | None:
+def _mentions(parts: Parts, approver: Approver) -> AddMentioned | None:
     """Return the function that adds the resources that a message mentions; None without MCP
     servers.
     """

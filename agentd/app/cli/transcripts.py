@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agentd.core import message as picture
 from agentd.core.errors import InvalidRequest
+from agentd.core.message import IMAGE_TYPES
 from agentd.interfaces.acp.transcript_lines import read_line
 from agentd.interfaces.client.connection import MAX_FRAME_BYTES, DaemonConnection, connect
 from agentd.interfaces.commands.sessions import parse_key
@@ -368,7 +368,7 @@ def _medium(item: Mapping[str, Any]) -> Line:
     match item:
         case {"type": "image", "sha256": str()} | {"type": "image", "source": {"type": "base64"}}:
             return dict(item)
-        case {"type": "image", "data": str(data), "mimeType": str(kind)} if kind in picture.TYPES:
+        case {"type": "image", "data": str(data), "mimeType": str(kind)} if kind in IMAGE_TYPES:
             source = {"type": "base64", "media_type": kind, "data": data}
             return {"type": "image", "source": source}
     return {"type": "text", "text": f"[{item['type']}]"}

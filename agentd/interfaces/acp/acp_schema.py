@@ -15,9 +15,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agentd.core import message as picture
 from agentd.core.errors import InvalidRequest
-from agentd.core.message import decode_spans
+from agentd.core.message import IMAGE_TYPES, decode_spans, image_type
 from agentd.core.outside import replace_spans
 from agentd.core.spans import Span, Spans, shift_spans, unite_spans
 from agentd.interfaces.acp.faults import wrong_params
@@ -327,11 +326,11 @@ def _image(block: _Image, place: int) -> bytes:
         data = base64.b64decode(block.data, validate=True)
     except ValueError:
         raise InvalidRequest(f"prompt.{place}.data: is no base64") from None
-    kind = picture.media_type(data)
+    kind = image_type(data)
     if kind is None:
         raise InvalidRequest(
             f"prompt.{place}.data: is no image that is taken",
-            cure=f"send one of {', '.join(picture.TYPES)}",
+            cure=f"send one of {', '.join(IMAGE_TYPES)}",
         )
     said = block.mime_type.lower().replace("image/jpg", "image/jpeg")
     if said != kind:

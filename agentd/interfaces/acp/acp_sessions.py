@@ -25,7 +25,7 @@ from agentd.interfaces.acp.hub import Hub, update_params
 from agentd.interfaces.acp.options import SessionOptions
 from agentd.interfaces.acp.peer import ClientRole, Clients, Peer, PeerReply, Profile, read_bind
 from agentd.interfaces.acp.pictures import Pictures
-from agentd.interfaces.acp.prompts import Attach, Prompts, SessionTurns
+from agentd.interfaces.acp.prompts import AddMentioned, Prompts, SessionTurns
 from agentd.interfaces.acp.updates import Update, notice_updates, replay_updates, usage_update
 from agentd.interfaces.commands.sessions import (
     existing_key,
@@ -71,7 +71,7 @@ class Services:
     commands of other parts. `on_session` is called whenever a client opens a session or sends a
     message in it, `closed` when clients have left a session, `forked` with a session and its new
     copy. `kinds` has the tools' kinds by name, for calls that are replayed; `blobs` stores images.
-    `patience` is how long prompts wait for the model's service, `attach` adds what a message
+    `patience` is how long prompts wait for the model's service, `add_mentioned` adds what a message
     mentions, `welcome` takes the MCP servers that clients offer.
     """
 
@@ -84,7 +84,7 @@ class Services:
     kinds: Mapping[str, str] = field(default_factory=dict)
     blobs: Blobs | None = None
     patience: timedelta = timedelta(0)
-    attach: Attach | None = None
+    add_mentioned: AddMentioned | None = None
     welcome: Welcome | None = None
 
 

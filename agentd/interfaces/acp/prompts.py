@@ -40,8 +40,8 @@ class SessionTurns(WorkingSessions, TurnRunner, Protocol):
         """Cancel the turn of the user's oldest message in the session; False if there is none."""
 
 
-class Attach(Protocol):
-    """Port: adds to a message what its words mention."""
+class AddMentioned(Protocol):
+    """Port: adds to a message the resources that its words mention."""
 
     def __call__(
         self, request: TurnRequest, tell: Tell, *, may_ask: bool
@@ -75,10 +75,10 @@ class Prompts:
         pictures: Pictures,
         group: asyncio.TaskGroup,
         patience: timedelta,
-        attach: Attach | None = None,
+        add_mentioned: AddMentioned | None = None,
     ) -> None:
-        self._attach = attach
-        self._attaching: dict[SessionKey, list[asyncio.Timeout]] = {}
+        self._add_mentioned = add_mentioned
+        self._adding: dict[SessionKey, list[asyncio.Timeout]] = {}
         self._patience = patience
         self._turns = turns
         self._hub = hub
@@ -109,12 +109,17 @@ class Prompts:
             quoted=call.quoted,
             patience=_patience(call.meta, self._patience),
         )
-        attached = await self._attached(request, peer)
-        if attached is None:
+        completed = await self._with_mentioned(request, peer)
+        if completed is None:
             return {"stopReason": str(StopReason.CANCELLED)}
-        request = attached
         try:
-            return _answer(await self._turn(request, call.images, peer))
+            ticket = await self._submit(completed, call.images, peer)
+            turn = ticket.receipt.ended
+            if turn is None:
+                turn = await ticket.wait()
+            elif turn.failure is None:
+                await self._show(session, turn.text, peer, {"agentd/repeated": True})
+            return _answer(turn)
         except asyncio.CancelledError:
             if peer.is_withdrawn():
                 self._turns.cancel_message(session, message_id)
@@ -122,14 +127,14 @@ class Prompts:
 
     def cancel(self, session: SessionKey) -> None:
         """Cancel the messages of the session to which resources are still being added."""
-        for limit in self._attaching.pop(session, []):
+        for limit in self._adding.pop(session, []):
             limit.reschedule(0)
 
-    async def _attached(self, request: TurnRequest, peer: Peer) -> TurnRequest | None:
-        """Return the message with what its words mention, if its sender may mention resources; None
+    async def _with_mentioned(self, request: TurnRequest, peer: Peer) -> TurnRequest | None:
+        """Return the message with the resources that its words mention, if its sender may mention resources; None
         if it was cancelled meanwhile.
         """
-        if self._attach is None or not peer.role.is_owner:
+        if self._add_mentioned is None or not peer.role.is_owner:
             return request
 
         def tell(text: str) -> None:
@@ -137,44 +142,32 @@ class Prompts:
                 peer.notify("session/update", update_params(request.session, update))
 
         limit = asyncio.timeout(None)
-        self._attaching.setdefault(request.session, []).append(limit)
+        self._adding.setdefault(request.session, []).append(limit)
         try:
             async with limit:
-                return await self._attach(request, tell, may_ask=not peer.profile.denies)
+                return await self._add_mentioned(request, tell, may_ask=not peer.profile.denies)
         except TimeoutError:
             if limit.expired():
                 return None
             raise
         finally:
-            self._attached_to(request.session, limit)
-
-    def _attached_to(self, session: SessionKey, limit: asyncio.Timeout) -> None:
-        left = [one for one in self._attaching.pop(session, []) if one is not limit]
-        if left:
-            self._attaching[session] = left
-
-    async def _turn(self, request: TurnRequest, pictures: Sequence[bytes], peer: Peer) -> Turn:
-        """Return the message's finished turn; if it had ended before, its text is shown again."""
-        ticket = await self._submit(request, pictures, peer)
-        turn = ticket.receipt.ended
-        if turn is None:
-            return await ticket.wait()
-        if turn.failure is None:
-            await self._show(request.session, turn.text, peer, {"agentd/repeated": True})
-        return turn
+            left = [one for one in self._adding.pop(request.session, []) if one is not limit]
+            if left:
+                self._adding[request.session] = left
 
     async def _submit(
         self, request: TurnRequest, pictures: Sequence[bytes], peer: Peer
     ) -> SubmittedTurn:
+        """Return the turn when its message is stored. The storing goes on if the caller leaves."""
         storing = _Storing(asyncio.get_running_loop().create_future())
-        self._group.create_task(self._store(request, pictures, peer, storing))
+        self._group.create_task(self._store_and_accept(request, pictures, peer, storing))
         try:
             return await storing.ticket
         except asyncio.CancelledError:
             storing.is_withdrawn = peer.is_withdrawn()
             raise
 
-    async def _store(
+    async def _store_and_accept(
         self,
         request: TurnRequest,
         pictures: Sequence[bytes],
@@ -187,7 +180,7 @@ class Prompts:
             async with self._pictures.keep(pictures) as images:
                 ticket = await self._turns.submit(replace(request, images=images))
                 # From here, with no pause in between, so that it precedes the first words.
-                _accept(ticket, request, peer)
+                _tell_accepted(ticket, request, peer)
         except Exception as error:  # the waiting call answers it; the group must live on
             self._hub.withdraw(session, message_id, peer)
             if not storing.ticket.done():
@@ -208,7 +201,7 @@ class Prompts:
             peer.notify("session/update", update_params(session, update, meta))
 
 
-def _accept(ticket: SubmittedTurn, request: TurnRequest, peer: Peer) -> None:
+def _tell_accepted(ticket: SubmittedTurn, request: TurnRequest, peer: Peer) -> None:
     accepted: dict[str, Any] = {
         "sessionId": request.session,
         "messageId": request.message_id,

@@ -24,7 +24,7 @@ from agentd.core.message import (
     ToolUse,
     Writer,
     decode_block,
-    media_type,
+    image_type,
 )
 from agentd.core.spans import shift_spans
 from agentd.core.times import read_instant
@@ -109,7 +109,7 @@ def pictures_of(line: dict[str, Any]) -> list[bytes]:
     """Return the bytes of a line's images, which `read_line` replaces by references."""
     content = line.get("content")
     found = [_bytes(item) for item in content] if isinstance(content, list) else []
-    return [data for data in found if data is not None and media_type(data)]
+    return [data for data in found if data is not None and image_type(data)]
 
 
 def paired(rows: Sequence[NewRow]) -> list[NewRow]:
@@ -195,7 +195,7 @@ def _block(item: dict[str, Any]) -> Block:
     match item:
         case {"type": "image", "source": {"type": "base64"}}:
             data = _bytes(item) or b""
-            kind = media_type(data)
+            kind = image_type(data)
             return Image(kind, sha256(data).hexdigest(), len(data)) if kind else Text("[image]")
         case {"type": "image", "source": {"type": "url", "url": str(url)}}:
             return Text(f"[image at {url}]")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentd.core import message as picture
 from agentd.core.errors import AgentdError, InvalidRequest
+from agentd.core.message import IMAGE_TYPES, image_type
 
 _LARGEST = 64 * 1024 * 1024  # bytes of the largest file that is read
 
@@ -66,10 +66,10 @@ def read_image(path: Path) -> Attachment:
         raise AgentdError(
             f"{path} cannot be read: {why}", cure="name an image file of yours"
         ) from error
-    kind = picture.media_type(data)
+    kind = image_type(data)
     if kind is None or len(data) > _LARGEST:
         raise InvalidRequest(
-            f"{path} is no image that can be sent", cure=f"send {', '.join(picture.TYPES)}"
+            f"{path} is no image that can be sent", cure=f"send {', '.join(IMAGE_TYPES)}"
         )
     return Attachment(path.name, kind, data)
 
