@@ -12,11 +12,12 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct, field
 
 from agentd.core.search import Chunk, Source
 from agentd.core.transcript import Row, RowRole
@@ -32,8 +33,7 @@ Place = tuple[str, int]
 """A line of a file, counted from 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A question and the day it is asked on. One of the places of each member of `needed` must be found;
     nothing needed means that nothing answers it. `stale` places say an outdated value.
     """
@@ -47,8 +47,7 @@ class Question:
     asks_state: bool = False  # whether it asks how something stands that has changed
 
 
-@dataclass(frozen=True, slots=True)
-class Collection:
+class Collection(Struct, frozen=True):
     """What can be found, and the questions about it. Fits leave out all of one `author` together."""
 
     name: str

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import replace
 from importlib import import_module, util
 from pathlib import Path
 from statistics import fmean, quantiles
@@ -15,6 +14,7 @@ from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
+from msgspec.structs import replace
 
 from agentd.core.ports import Embedder
 from agentd.memory.index.embedding.places import packaged_model

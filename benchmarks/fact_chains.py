@@ -10,9 +10,10 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from statistics import mean, quantiles
 from time import perf_counter
+
+from msgspec import Struct
 
 from agentd.core.clock import SystemClock
 from agentd.core.fact import Fact, FactWrite
@@ -65,8 +66,7 @@ async def found_in(
                 yield index
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """What a chain's question was told: whether all of it, and how many tokens of anything else."""
 
     chain: Chain

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
 
 from agentd.core.fact import Category, Fact, FactSource, Triple
 
@@ -511,8 +512,7 @@ DAYS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """A question, and the sentences that answer it together."""
 
     style: str
@@ -525,8 +525,7 @@ class Chain:
         return self.style in TUNED_ON
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A fact to be filled in."""
 
     subject: str

@@ -12,13 +12,13 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from statistics import quantiles
 from time import perf_counter, process_time
 
 import numpy as np
+from msgspec.structs import replace
 
 from agentd.core.search import OWNER, SearchOptions
 from agentd.memory.index.search.audiences import Mirrors

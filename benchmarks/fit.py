@@ -16,11 +16,12 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from pprint import pformat
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from agentd.core.ports import Embedder
@@ -65,8 +66,7 @@ STEEPEST = 200  # slope of a curve
 _BATCH = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Struct, frozen=True):
     """One question's candidates: features by name, which of them answer, and the found cosines."""
 
     columns: Mapping[str, Floats]
@@ -76,8 +76,7 @@ class Listed:
     question: Question
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Struct, frozen=True):
     """What was fitted to some collections."""
 
     weights: Weights

@@ -10,13 +10,14 @@ from __future__ import annotations
 import tempfile
 from asyncio import create_task
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from random import Random
 from statistics import quantiles
 from time import perf_counter, process_time
+
+from msgspec import Struct
 
 from agentd.core.graph import Concept, ConceptContext, Record, Relation
 from agentd.memory.graph.recall import Recollection
@@ -42,8 +43,7 @@ _HEADS = ("red", "old", "north", "quick", "glass", "paper", "sea", "iron")
 _TAILS = ("harbour", "engine", "garden", "letter", "theory", "market", "signal", "bridge")
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
+class Filled(Struct, frozen=True):
     """Records that were inserted a second: on the clock, of the processor, and of it at the end."""
 
     clock: float

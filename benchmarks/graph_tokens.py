@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from random import Random
 from time import perf_counter
 
 import toktok
+from msgspec import Struct
 
 from agentd.core.graph import ConceptHash, Edge, Record
 from agentd.zero import compiler, parse
@@ -154,8 +154,7 @@ _PREDICATES = [
 Labels = Mapping[ConceptHash, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """One way to say the graph. `keeps` says what of it can be read back, as it was proven here."""
 
     name: str
@@ -165,8 +164,7 @@ class Form:
     keeps: str
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """All forms of a graph of this size, by name."""
 
     concepts: int

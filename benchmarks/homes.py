@@ -8,9 +8,10 @@ among them, or without it, and with a question of another author in place of it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from agentd.memory.index.search.searcher import Searcher
@@ -25,8 +26,7 @@ IN_A_ROW = 0.5  # of the homes; the texts of the others are drawn one by one
 TRIES = 3  # for each home that is wanted: some questions have too long answers, or no text is left
 
 
-@dataclass(frozen=True, slots=True)
-class Indexed:
+class Indexed(Struct, frozen=True):
     """A collection that can be searched, with the vectors of its questions; None without vectors."""
 
     of: Collection
@@ -34,8 +34,7 @@ class Indexed:
     vectors: Sequence[Floats | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(Struct, frozen=True):
     """`size` texts, searched for a question; `question.needed` is empty where they do not answer it."""
 
     author: str

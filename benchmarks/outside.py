@@ -15,12 +15,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
 from statistics import fmean, quantiles
 from time import perf_counter
 from typing import Any
+
+from msgspec.structs import replace
 
 from agentd.core.clock import SystemClock
 from benchmarks import embedder, retrieval

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 from statistics import fmean
@@ -17,6 +16,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.ports import Embedder
 from agentd.core.search import Chunk, SearchOptions
@@ -36,8 +37,7 @@ _BATCH = 64
 FIGURES = ("recall@10", "ndcg@10", "recall@500tok", "recall@1000tok", "recall@2000tok", "tokens@10")
 
 
-@dataclass(frozen=True, slots=True)
-class Talk:
+class Talk(Struct, frozen=True):
     """One conversation, indexed: its questions with their vectors, and the day after its last."""
 
     core: ModuleType

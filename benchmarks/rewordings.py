@@ -12,12 +12,13 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.ports import Embedder
 from agentd.core.search import Chunk, SearchOptions, Source
@@ -39,8 +40,7 @@ _BATCH = 64
 _OPTIONS = SearchOptions(limit=DEPTH)
 
 
-@dataclass(frozen=True, slots=True)
-class Collection:
+class Collection(Struct, frozen=True):
     """Pieces that can be found, questions about them, and the other wordings of each by its id."""
 
     name: str

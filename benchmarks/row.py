@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Row:
+
+class Row(Struct, frozen=True):
     """What was measured, how often, and what it should be; without a goal it is only told."""
 
     what: str

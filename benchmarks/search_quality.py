@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import log2
 from statistics import fmean
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.search import Fusion, Ranked, SearchOptions
 from agentd.memory.index.search.words import count_tokens
@@ -46,8 +48,7 @@ GOALS: Mapping[tuple[str, str, str], float] = {  # of the fit that left the coll
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
+class Marks(Struct, frozen=True):
     """What one answer is worth: every needed line among the first three hits, the share of them within
     1,000 tokens, nDCG@10, and whether the current value stands above every stale one (None where none is).
     """

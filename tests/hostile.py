@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import Any
 
 import regex
+from msgspec import Struct
 
 import agentd
 
@@ -242,6 +243,9 @@ def _within(value: Any, depth: int = 3) -> Iterator[Any]:
     elif depth and is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
             yield from _within(getattr(value, field.name), depth - 1)
+    elif depth and isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            yield from _within(getattr(value, name), depth - 1)
 
 
 def _units(pattern: Any) -> Iterator[str]:

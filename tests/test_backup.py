@@ -9,12 +9,12 @@ import json
 import os
 import sqlite3
 import tarfile
-from dataclasses import replace
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from agentd.app import backup

@@ -22,10 +22,11 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, cast
+
+from msgspec import Struct
 
 from agentd.core.errors import (
     AgentdError,
@@ -64,8 +65,7 @@ Link = Callable[[Path, Path], None]
 Free = Callable[[Path], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(Struct, frozen=True):
     """What goes into an archive. `database` is a copy that nobody writes to any more. With
     `state_alone` only the database and the keys are archived; a restore then leaves all other files
     where they are.

@@ -11,11 +11,12 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import tomli
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
@@ -116,8 +117,7 @@ class Config(Settings):
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A key with its value in force."""
 
     key: str  # heartbeat.interval
@@ -125,8 +125,7 @@ class Setting:
     origin: str  # default, file or environment
 
 
-@dataclass(frozen=True, slots=True)
-class Reaching:
+class Reaching(Struct, frozen=True):
     """A setting that acts beyond agentd, with its full value; `how` says in words what it does."""
 
     key: str
@@ -134,8 +133,7 @@ class Reaching:
     how: str
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """A configuration and where it came from."""
 
     config: Config

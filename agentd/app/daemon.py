@@ -12,12 +12,12 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import structlog
+from msgspec import Struct
 
 from agentd import __version__
 from agentd.app.application import open_app
@@ -70,8 +70,7 @@ class RunningApp(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class StopTimeouts:
+class StopTimeouts(Struct, frozen=True):
     """How long the daemon may take to stop, in seconds."""
 
     drain: float = 2.0

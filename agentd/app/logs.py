@@ -12,7 +12,6 @@ import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from io import TextIOWrapper
 from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
@@ -21,6 +20,7 @@ from queue import SimpleQueue
 from typing import Annotated, Any, Literal, TextIO
 
 import structlog
+from msgspec import Struct
 from pydantic import Field
 from structlog.typing import EventDict, Processor, WrappedLogger
 
@@ -66,8 +66,7 @@ def file_of(settings: LogSettings, state_dir: Path) -> Path:
     return state_dir / "logs" / "agentd.log"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenLog:
+class OpenLog(Struct, frozen=True):
     """The log in use: where its lines go, and what can be changed.
 
     Secrets that become known later are added to `redactor`. `file` is None if the lines go to

@@ -18,7 +18,6 @@ import sys
 import threading
 import time
 from collections.abc import Coroutine, Generator, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +26,7 @@ from typing import Any, Self
 from weakref import finalize
 
 import structlog
+from msgspec import Struct
 
 from agentd.core.ports import Clock
 
@@ -62,8 +62,7 @@ class Cause(StrEnum):
     MACHINE = "machine"  # the loop's thread was ready, and the machine had no time for it
 
 
-@dataclass(frozen=True, slots=True)
-class Delay:
+class Delay(Struct, frozen=True):
     """One delay of the loop. `cpu` is the processor time, in seconds, of the loop's thread during
     the delay. `stack` is that of the thread that caused it, innermost frame first, taken in the
     second half of the delay.
@@ -265,8 +264,7 @@ class LoopMonitor:
             log.warning("loop_stalled", over_limit=self.delays.over, **told, frames=frames)
 
 
-@dataclass(frozen=True, slots=True)
-class _Usage:
+class _Usage(Struct, frozen=True):
     """Processor time used so far, in seconds, by the loop's thread and by all others."""
 
     loop: float

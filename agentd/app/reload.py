@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import structlog
+from msgspec import Struct
 
 from agentd.app.config import Config, values
 
@@ -35,8 +35,7 @@ LIVE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ReloadOutcome:
+class ReloadOutcome(Struct, frozen=True):
     """The keys that changed live, and those that wait for the next start."""
 
     changed: tuple[str, ...]

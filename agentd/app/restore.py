@@ -12,11 +12,12 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from agentd.app import backup
 from agentd.app.config import Reaching, load, reaching, with_workspace

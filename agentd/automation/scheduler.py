@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import MAXYEAR, UTC, datetime, timedelta
 from functools import lru_cache
 from types import TracebackType
@@ -18,6 +17,7 @@ import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
+from msgspec import Struct
 
 from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.health import Problem
@@ -277,8 +277,7 @@ class Scheduler:
         return now - timedelta(seconds=self._clock.monotonic())
 
 
-@dataclass(slots=True)
-class _Rhythm:
+class _Rhythm(Struct):
     """The schedule of one Tick, separate so that no other one can delay it."""
 
     name: str

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 _SEEN_BY_NOBODY = frozenset({"journal"})  # a log, read only when somebody looks something up
 _FROM_OUTSIDE = "[may come from outside] "
@@ -41,8 +43,7 @@ class DeliveryState(StrEnum):
     WITHDRAWN = "withdrawn"  # not needed any more: the alert was acknowledged before
 
 
-@dataclass(frozen=True, slots=True)
-class NewAlert:
+class NewAlert(Struct, frozen=True):
     """An alert before it is stored.
 
     `digest` identifies the normalised text: equal alerts are told once a day. `sinks` are the names
@@ -66,8 +67,7 @@ class NewAlert:
         return tuple(sink for sink in self.sinks if sink not in _SEEN_BY_NOBODY) or self.sinks
 
 
-@dataclass(frozen=True, slots=True)
-class Recipients:
+class Recipients(Struct, frozen=True):
     """The recipients of alerts: sinks by name (none: alerts are only recorded); `to` is passed to
     the sinks. `least` is the minimum severity that a sink accepts.
     """
@@ -94,8 +94,7 @@ class Recipients:
         return NewAlert(text, origin, digest, sinks, self.to, tainted, severity)
 
 
-@dataclass(frozen=True, slots=True)
-class Handover:
+class Handover(Struct, frozen=True):
     """The state of one alert's delivery to one sink: number of finished `tries`, time of the next
     and of the last one, and the last one's error ("" if it succeeded).
     """
@@ -125,8 +124,7 @@ class Handover:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
+class Alert(Struct, frozen=True):
     """A stored alert."""
 
     id: int
@@ -164,8 +162,7 @@ class Alert:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(Struct, frozen=True):
     """One alert for one sink, as the outbox hands it out. `attempts` counts the tries before this one."""
 
     alert: Alert
@@ -173,8 +170,7 @@ class Delivery:
     attempts: int
 
 
-@dataclass(frozen=True, slots=True)
-class SinkStanding:
+class SinkStanding(Struct, frozen=True):
     """How a sink did with the newest alerts: how many wait for it, how many failed for good and are
     not acknowledged, when the next try is, when it last took an alert, and the error of its last
     try.

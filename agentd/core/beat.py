@@ -5,10 +5,12 @@ the main one. Pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.alert import NewAlert, as_told
 from agentd.core.verdict import Alarm, Empty, Failed, Quiet, Told, Verdict
@@ -48,8 +50,7 @@ class Reason(StrEnum):
     LOOK_FAILED = "look_failed"  # a tool that a watched entry depends on could not be called
 
 
-@dataclass(frozen=True, slots=True)
-class Beat:
+class Beat(Struct, frozen=True):
     """One row of the heartbeat's history."""
 
     id: int
@@ -79,8 +80,7 @@ class Beat:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """The state of the heartbeat. `next_due` is None while it is off."""
 
     is_on: bool
@@ -102,16 +102,14 @@ class Standing:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatState:
+class HeartbeatState(Struct, frozen=True):
     """The part of the heartbeat's state that survives a restart."""
 
     next_due: datetime | None = None
     paused_until: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ItemState:
+class ItemState(Struct, frozen=True):
     """When a dated checklist item was last done, by the hash of its text."""
 
     item: str
@@ -119,8 +117,7 @@ class ItemState:
     last_done: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BeatFinding:
+class BeatFinding(Struct, frozen=True):
     """The result of one part of a beat; all parts are stored at its end. `done_items` are the
     hashes of the dated entries that were checked successfully.
     """

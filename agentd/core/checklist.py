@@ -23,11 +23,12 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import groupby
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct, field
 
 from agentd.core.beat import ItemState
 from agentd.core.times import format_duration, parse_duration, read_instant
@@ -45,8 +46,7 @@ _LEAST = timedelta(minutes=1)  # no beat comes more often
 _FORMS = {"due": '"2026-12-01" or "2026-12-01 09:00"', "every": '"30m", "2h" or "7d"'}
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """The time of a dated entry. `hash` identifies its normalised text, date included: an entry
     with another date is another item.
     """
@@ -74,8 +74,7 @@ class Item:
         return at is not None and at - early <= now
 
 
-@dataclass(frozen=True, slots=True)
-class ItemPart:
+class ItemPart(Struct, frozen=True):
     """A group of lines of the file: a dated entry (`item`), or work for every beat (`is_open`), or
     neither.
     """
@@ -89,8 +88,7 @@ class ItemPart:
     depth: int = -1  # columns by which an entry is indented; -1 if the part is no entry
 
 
-@dataclass(frozen=True, slots=True)
-class ChecklistEntry:
+class ChecklistEntry(Struct, frozen=True):
     """Something to check: a list entry with all that belongs to it, or a paragraph. `hash`
     identifies its normalised text. An entry with an `item` is work when that is due, any other in
     every beat.
@@ -106,8 +104,7 @@ def item_hashes(*entries: ChecklistEntry) -> tuple[str, ...]:
     return tuple(entry.item.hash for entry in entries if entry.item is not None)
 
 
-@dataclass(frozen=True)
-class Checklist:
+class Checklist(Struct, frozen=True, dict=True):
     """A parsed HEARTBEAT.md."""
 
     parts: tuple[ItemPart, ...] = ()
@@ -236,8 +233,7 @@ def _normal(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
-@dataclass
-class _Group:
+class _Group(Struct):
     """A line of the file; for an entry, with the lines that belong to it."""
 
     lines: list[str]
@@ -245,11 +241,12 @@ class _Group:
     entry: re.Match[str] | None = None
     fields: dict[str, str] | None = None  # fields of an entry in a `tasks:` block
     holds_entries: bool = False
+    written: dict[str, str] = field(default_factory=dict)  # `due` and `every` of the first line
 
     def __post_init__(self) -> None:
         # Computed once, because each nested line reads `times`.
         found = _WHEN.findall(self.lines[0])
-        self._written = {kind.lower(): value.strip() for kind, value in found}
+        self.written = {kind.lower(): value.strip() for kind, value in found}
         self._read(self.lines)
 
     def add(self, lines: Sequence[str]) -> None:
@@ -266,8 +263,8 @@ class _Group:
         """The entry's `due` and `every` as written: in its line, or as fields of a `- name:`
         entry.
         """
-        if self._written or not self.fields or "name" not in self.fields:
-            return self._written
+        if self.written or not self.fields or "name" not in self.fields:
+            return self.written
         every = self.fields.get("interval") or self.fields.get("every")
         given = {"due": self.fields.get("due"), "every": every}
         return {kind: value for kind, value in given.items() if value}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from agentd.core.transcript import AWAY, DISABLED, NO_TROUBLE, Row, SummaryTrouble
 from agentd.core.turn import SessionKey, Usage
@@ -27,8 +28,7 @@ class Trigger(StrEnum):
         return self in (Trigger.NEW, Trigger.IDLE)
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionPlan:
+class CompactionPlan(Struct, frozen=True):
     """What compaction is about to do to a session's context.
 
     `uncovered` are the finished rows that no flush has covered, oldest first: a hook can still save
@@ -56,8 +56,7 @@ class CompactionPlan:
     wish: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A question of a hook to the model, in a silent turn. `key` identifies the turn: after a crash
     the same key resumes it.
     """
@@ -70,8 +69,7 @@ class Question:
     summary: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The model's answer to a Question. `writes` counts the successful calls of tools that change
     files, `failed` the failed calls of all tools but those that only read.
     """
@@ -82,8 +80,7 @@ class Answer:
     failed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionReport:
+class CompactionReport(Struct, frozen=True):
     """The result of a compaction or flush, in the shape of `agentd sessions compact|flush`.
 
     `flushed` means that something was saved to memory. `unsaved` counts the messages that could not

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from itertools import chain, pairwise
 from typing import Any
+
+from msgspec import Struct
 
 from agentd.core.spans import Span, merge_spans, shift_spans
 from agentd.core.text import Folded, is_unspaced, letters, plain, stretches, trim_punctuation
@@ -32,8 +34,7 @@ _HEAD = re.compile(r"[\s>]*(?:(?:[-*+•–]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?)?"
 _NEWLINE = "\\n"  # as JSON spells it
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """Exact words to mask at one place only; see `Written.where`. `start` is the character offset
     in the row's text at which the words were; None means every occurrence at that place.
     """
@@ -43,8 +44,7 @@ class Mark:
     start: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(Struct, frozen=True):
     """A text of which only `parts` are masked, wherever the whole text occurs: the parts alone may
     mean something else elsewhere.
     """
@@ -53,8 +53,7 @@ class Excerpt:
     parts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sought:
+class Sought(Struct, frozen=True):
     """A forgotten fact whose other wordings are still to be found.
 
     `quotes` are the user's words that state it, `rows` the places that contain it in any case.
@@ -86,8 +85,7 @@ class Sought:
         return cls(*known, tuple(asked), _moment(asked_at))
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """A stored text: a row, a paragraph of a note, an alert. `by_user` marks the user's own words.
 
     `where` is `PATH:LINE`, `sessions/KEY.jsonl:ROW`, `PATH@VERSION:LINE` for a former version of a
@@ -102,8 +100,7 @@ class Written:
     is_in_file: bool = False  # in the present version of a workspace file
 
 
-@dataclass(frozen=True, slots=True)
-class Erasure:
+class Erasure(Struct, frozen=True, dict=True):
     """What is to be erased.
 
     `spans` are exact words that are masked wherever they occur, `excerpts` texts of which parts are
@@ -118,7 +115,6 @@ class Erasure:
     ids: tuple[str, ...] = ()
     sought: tuple[Sought, ...] = ()
     excerpts: tuple[Excerpt, ...] = ()
-    _ready: list[_Search] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def found(self, text: str, *where: str, begins: int | None = None) -> tuple[Span, ...]:
         """Return the spans to mask in a text kept at these places, in order and without overlaps,
@@ -127,7 +123,7 @@ class Erasure:
         `begins` is the offset of the text in its row; without it, marks that have a `start` are
         ignored.
         """
-        search = self._search()
+        search = self._search
         marks = [mark for place in where for mark in search.marks.get(place, ())]
         wanted = search.candidates(text, [mark.words for mark in marks])
         if not wanted:
@@ -157,11 +153,11 @@ class Erasure:
     @property
     def marked(self) -> frozenset[str]:
         """The places that have marks."""
-        return frozenset(self._search().marks)
+        return frozenset(self._search.marks)
 
     def at(self, *where: str) -> Erasure:
         """Return an erasure of what is marked at these places, without the rest."""
-        marks = self._search().marks
+        marks = self._search.marks
         return Erasure(spans=tuple(mark.span for place in where for mark in marks.get(place, ())))
 
     def stands_in(self, text: str) -> bool:
@@ -172,7 +168,7 @@ class Erasure:
         """Whether the text, or a string in it if it is JSON, may contain something to erase. False
         is certain, True may be wrong.
         """
-        search = self._search()
+        search = self._search
         marks = [mark.words for place in where for mark in search.marks.get(place, ())]
         return bool(search.candidates(text, marks))
 
@@ -216,11 +212,10 @@ class Erasure:
             tuple(Excerpt(text, tuple(parts)) for text, parts in data.get("excerpts", ())),
         )
 
+    @cached_property
     def _search(self) -> _Search:
-        """Return the prepared search, built at the first use."""
-        if not self._ready:
-            self._ready.append(_build_search(self))
-        return self._ready[0]
+        """The prepared search."""
+        return _build_search(self)
 
 
 def join_erasures(erasures: Iterable[Erasure]) -> Erasure:
@@ -266,8 +261,7 @@ def sentences_in(text: str) -> tuple[Span, ...]:
     return tuple(span for span in bare if span[0] < span[1])
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
+class _Words(Struct, frozen=True):
     """An expression to search for, prepared. A text that lacks one of the `telling` words cannot
     contain it.
     """
@@ -283,8 +277,7 @@ class _Words:
         return cls(trim_punctuation(Folded(text).text), shown, tuple(rarest))
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
+class _Placed(Struct, frozen=True):
     """A prepared mark."""
 
     words: _Words
@@ -308,8 +301,7 @@ class _Placed:
         return found[:1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
+class _Search(Struct, frozen=True):
     """A prepared erasure. Many expressions are indexed by their longest word."""
 
     spans: frozenset[_Words]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from agentd.core.message import Image, JsonObject
 from agentd.core.turn import SessionKey, Turn
 
 
-@dataclass(frozen=True, slots=True)
-class TurnStarted:
+class TurnStarted(Struct, frozen=True):
     """The turn has left the queue and begun; `text` and `images` are the user's message."""
 
     session: SessionKey
@@ -19,24 +19,21 @@ class TurnStarted:
     images: tuple[Image, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TextChunk:
+class TextChunk(Struct, frozen=True):
     """The next words of the answer."""
 
     session: SessionKey
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ThoughtChunk:
+class ThoughtChunk(Struct, frozen=True):
     """The next words of the model's thinking."""
 
     session: SessionKey
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallStarted:
+class ToolCallStarted(Struct, frozen=True):
     """A tool is about to run."""
 
     session: SessionKey
@@ -47,8 +44,7 @@ class ToolCallStarted:
     input: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallEnded:
+class ToolCallEnded(Struct, frozen=True):
     """A tool has answered."""
 
     session: SessionKey
@@ -58,8 +54,7 @@ class ToolCallEnded:
     is_error: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallAdvanced:
+class ToolCallAdvanced(Struct, frozen=True):
     """A tool that takes long reports its progress."""
 
     session: SessionKey
@@ -67,8 +62,7 @@ class ToolCallAdvanced:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerRetracted:
+class AnswerRetracted(Struct, frozen=True):
     """The words shown since the last tool call are void: a fault cut the answer, and they are not
     stored.
     """
@@ -77,8 +71,7 @@ class AnswerRetracted:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerDelayed:
+class AnswerDelayed(Struct, frozen=True):
     """The call to the model failed; the next try comes in `seconds`. `text` gives the reason in a
     sentence.
     """
@@ -89,8 +82,7 @@ class AnswerDelayed:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerWaits:
+class AnswerWaits(Struct, frozen=True):
     """The message waits until the model's service is back, at the latest `until`; the next try
     comes in `seconds`. `text` says so in sentences. `is_new` is True the first time this is
     reported for the message.
@@ -104,8 +96,7 @@ class AnswerWaits:
     is_new: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Noticed:
+class Noticed(Struct, frozen=True):
     """Something the user should know: a compaction, an alert, a recovery."""
 
     session: SessionKey
@@ -113,8 +104,7 @@ class Noticed:
     tag: str
 
 
-@dataclass(frozen=True, slots=True)
-class FactsChanged:
+class FactsChanged(Struct, frozen=True):
     """The facts about the user have changed because of what was said in this session. `text`
     describes it in one line; `changes` are objects `{op, id, text, old}`, where `old` are the
     sentences that no longer hold.
@@ -125,8 +115,7 @@ class FactsChanged:
     changes: tuple[JsonObject, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnded:
+class TurnEnded(Struct, frozen=True):
     """The turn has ended, with whatever outcome."""
 
     session: SessionKey

@@ -5,9 +5,10 @@ tellers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from agentd.core.errors import GraphError
 from agentd.core.graph import EpisodeHash, Record, Relation
@@ -27,8 +28,7 @@ _SECONDS = HALF_LIFE.total_seconds()
 _Said = TypeVar("_Said")
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Struct, frozen=True):
     """An episode with everything that its weight depends on.
 
     `said` is the time of its context; it fades from `since` on, which is that time or the last
@@ -83,8 +83,7 @@ class Weight(NamedTuple):
     confidence: float
 
 
-@dataclass(frozen=True, slots=True)
-class Consolidated:
+class Consolidated(Struct, frozen=True):
     """The result of a consolidation: how many facts it promoted, how many episodes it swept."""
 
     promoted: int

@@ -5,11 +5,12 @@ forgetting.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from itertools import islice
 from typing import Any, Self
+
+from msgspec import Struct, field
 
 from agentd.core.turn import SessionKey
 
@@ -50,8 +51,7 @@ class FactStatus(StrEnum):
     FORGOTTEN = "forgotten"  # its words are erased; the id stays dead
 
 
-@dataclass(frozen=True, slots=True)
-class Triple:
+class Triple(Struct, frozen=True):
     """A fact's subject, relation and value: ("user", "dog name", "Rex")."""
 
     subject: str
@@ -59,16 +59,14 @@ class Triple:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(Struct, frozen=True):
     """The transcript row in which a fact was said; empty for a fact written by hand."""
 
     session: SessionKey = NO_SESSION
     seq: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """Words of the user that state a fact: characters `start` to `end` of a row's text.
 
     Without a session the words are in no transcript; `start == end` if only the row is known. With
@@ -89,8 +87,7 @@ class Evidence:
         return Provenance(self.session, self.seq)
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetRequest:
+class ForgetRequest(Struct, frozen=True):
     """The user's request to forget facts; its words may state them and are erased, too. It is a row
     of a conversation, or what he typed where no row stores it.
     """
@@ -110,8 +107,7 @@ class Op(StrEnum):
     SAME = "same"  # other facts were repeated
 
 
-@dataclass(frozen=True, slots=True)
-class FactOperation:
+class FactOperation(Struct, frozen=True):
     """One change of the facts, read from the user's words. `text` is one sentence; `ids` are the
     facts that it replaces, ends or repeats. Later operations of the same batch can refer to its
     result by `name`.
@@ -135,8 +131,7 @@ class FactOperation:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """One fact. `text` is "" once it is forgotten. `noted_at` is when it was said or written,
     `valid_from` when it began to hold, `valid_to` when it ceases or ceased to hold (None: no end is
     known), `superseded_by` the fact that replaced it.
@@ -192,8 +187,7 @@ class Fact:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class FactHit:
+class FactHit(Struct, frozen=True):
     """A found fact, with its score and all partial scores."""
 
     fact: Fact
@@ -228,8 +222,7 @@ class ChangeKind(StrEnum):
     FORGET = "forget"
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
+class Before(Struct, frozen=True):
     """The earlier state of a fact that a change made inactive, without its words."""
 
     id: str
@@ -238,8 +231,7 @@ class Before:
     superseded_by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FactChange:
+class FactChange(Struct, frozen=True):
     """One entry in the list of changes. It holds ids, never words. `new` is "" if the change
     brought no fact.
     """
@@ -258,8 +250,7 @@ class FactChange:
         return tuple(one.id for one in self.before)
 
 
-@dataclass(frozen=True, slots=True)
-class FactWrite:
+class FactWrite(Struct, frozen=True):
     """All that one transaction writes to the fact tables."""
 
     facts: tuple[Fact, ...] = ()  # facts in their new state
@@ -275,8 +266,7 @@ class FactWrite:
     parked: tuple[str, ...] | None = None  # ids whose lines are gone from the page; None: unchanged
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
+class Learned(Struct, frozen=True):
     """The result of an operation. `fact` is the fact that now states it: new, proposed, or
     existing. `gone` are the facts it made inactive. If there is a `reason`, nothing changed.
     """
@@ -288,8 +278,7 @@ class Learned:
     change: FactChange | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(Struct, frozen=True):
     """A text that mentions forgotten words and stays. The user can name it by its number `n`, and
     with it `others`, the places that contain the same words.
     """
@@ -324,8 +313,7 @@ _WAITS = "That ends with the answer that is being given; an open chat is told."
 _NAMED = 5  # files and conversations that are named in words, and lines of each
 
 
-@dataclass(frozen=True, slots=True)
-class ErasureReport:
+class ErasureReport(Struct, frozen=True):
     """What forgetting did, or would do.
 
     `places` counts masked places by kind (`transcripts`, `notes`, `versions`, `log` …). `also` are
@@ -407,8 +395,7 @@ class ErasureReport:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Matches:
+class Matches(Struct, frozen=True):
     """The facts that a request may mean: `sure` if it clearly names them, else `maybe`, the nearest
     ones. `earlier` are facts that the sure ones replaced and that contain the same words.
     """

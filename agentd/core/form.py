@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 from agentd.core.message import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class InputForm:
+class InputForm(Struct, frozen=True):
     """A form to be filled in. `asker` is the configured name of the server, `message` its words
     (text from outside), `schema` the JSON Schema of a flat object.
     """
@@ -30,8 +30,7 @@ class FormAction(StrEnum):
     UNASKED = "unasked"  # nobody could be asked
 
 
-@dataclass(frozen=True, slots=True)
-class FormAnswer:
+class FormAnswer(Struct, frozen=True):
     """The owner's answer; `content` holds the values if he accepted."""
 
     action: FormAction

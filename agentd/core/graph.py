@@ -9,23 +9,22 @@ are here, too.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Self
+
+from msgspec import Struct, field
 
 SIZE = 32  # bytes of a SHA-256
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Digest:
+class Digest(Struct, frozen=True, order=True):
     """32 bytes, shown as 64 hexadecimal digits. Hashes of different kinds are never equal."""
 
     value: bytes
 
-    def __init__(self, value: bytes) -> None:  # by hand, for speed: a query makes thousands
-        if len(value) != SIZE:
-            raise ValueError(f"a hash has {SIZE} bytes, not {len(value)}")
-        object.__setattr__(self, "value", value)
+    def __post_init__(self) -> None:
+        if len(self.value) != SIZE:
+            raise ValueError(f"a hash has {SIZE} bytes, not {len(self.value)}")
 
     def __hash__(self) -> int:
         return hash(self.value)
@@ -46,32 +45,23 @@ class Digest:
         return self.hex
 
 
-class ConceptHash(Digest):
+class ConceptHash(Digest, frozen=True):
     """Identifies a concept by its normalised label."""
 
-    __slots__ = ()
 
-
-class FactHash(Digest):
+class FactHash(Digest, frozen=True):
     """Identifies a fact by its subject, predicate and object."""
 
-    __slots__ = ()
 
-
-class ContextHash(Digest):
+class ContextHash(Digest, frozen=True):
     """Identifies a context by its time, source, scope, agent and session."""
 
-    __slots__ = ()
 
-
-class EpisodeHash(Digest):
+class EpisodeHash(Digest, frozen=True):
     """Identifies an episode by its fact and its context."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
-class Concept:
+class Concept(Struct, frozen=True):
     """A thing that facts are about.
 
     `label` is in normal form (agentd/zero/naming.py); `aliases` are other spellings of it, sorted.
@@ -86,8 +76,7 @@ class Concept:
     aliases: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ConceptContext:
+class ConceptContext(Struct, frozen=True):
     """When and where something was said.
 
     `source` is what it was read from ("facts", "import", a file), `scope` who may see it ("main", a
@@ -102,8 +91,7 @@ class ConceptContext:
     session: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Struct, frozen=True):
     """An episode: one saying of a fact.
 
     `denied` means that the fact was contradicted: evidence against it. `confidence` is in [0, 1].
@@ -122,8 +110,7 @@ class Relation:
     refs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """Concepts, contexts and relations compiled from tuples, each in the order of their hashes.
     Every hash that a relation names is in the record.
     """
@@ -161,8 +148,7 @@ class Held(NamedTuple):
     said: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(Struct, frozen=True):
     """A request for the facts around some concepts; the fields are the arguments of
     GraphReader.edges.
     """
@@ -174,8 +160,7 @@ class Around:
     about: Collection[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Inserted:
+class Inserted(Struct, frozen=True):
     """How many new records an insert added. `known` counts the episodes that existed already and
     changed nothing.
     """
@@ -186,8 +171,7 @@ class Inserted:
     known: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class GraphCounts:
+class GraphCounts(Struct, frozen=True):
     """How many records the graph holds; `predicates` is the number of facts by predicate."""
 
     concepts: int = 0
@@ -197,8 +181,7 @@ class GraphCounts:
     predicates: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptEpisode:
+class KeptEpisode(Struct, frozen=True):
     """A stored episode that does not come from a fact. `said` is its record as `.0c` text; `teller`
     is the agent that says it, "" for a promotion; `receipt` identifies its entry in the graph's
     chain, "" if there is none.
@@ -211,8 +194,7 @@ class KeptEpisode:
     receipt: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """A fact shared in a space, in the form of this episode. `is_sent`: a message has announced it.
     An empty `fact` means that the share is taken back.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+
+class Problem(Struct, frozen=True):
     """Something that is degraded, and how to cure it."""
 
     code: str
@@ -28,8 +28,7 @@ class Level(StrEnum):
     FAIL = "fail"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """The result of one check of `agentd doctor`."""
 
     code: str

@@ -6,23 +6,22 @@ recorded by one run of outcome MISSED, which covers all slots from `due` to `unt
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from agentd.core.times import format_duration
 
 
-@dataclass(frozen=True, slots=True)
-class At:
+class At(Struct, frozen=True):
     """A schedule: once, at an instant."""
 
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Every:
+class Every(Struct, frozen=True):
     """A schedule: at the anchor and at every multiple of the interval before and after it, in
     elapsed time.
     """
@@ -31,8 +30,7 @@ class Every:
     anchor: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Cron:
+class Cron(Struct, frozen=True):
     """A schedule: whenever the wall time of a zone (an IANA name) matches a cron expression of five
     fields.
     """
@@ -66,8 +64,7 @@ class Misfire(StrEnum):
     ALL = "all"  # the newest few run, in order
 
 
-@dataclass(frozen=True, slots=True)
-class NewJob:
+class NewJob(Struct, frozen=True):
     """A job before it is stored. `model` "" means the provider's default model."""
 
     text: str
@@ -79,8 +76,7 @@ class NewJob:
     created_by: Literal["owner", "model"] = "owner"
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """A stored job. `next_due` is None when no more slots are to come."""
 
     id: int
@@ -135,16 +131,14 @@ class JobReason(StrEnum):
     LATE = "late"  # the slot passed while nothing could run
 
 
-@dataclass(frozen=True, slots=True)
-class Missed:
+class Missed(Struct, frozen=True):
     """Consecutive slots without a run, from the first to the last."""
 
     first: datetime
     last: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One advance of a job: the slots it missed, the slot that is used now, and the next due time.
     `due` is None for a run by hand, which leaves the schedule as it is.
     """
@@ -155,8 +149,7 @@ class Step:
     missed: Missed | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """The result of a run, before it is stored."""
 
     outcome: JobOutcome
@@ -166,8 +159,7 @@ class Ending:
     cost_usd: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class JobRun:
+class JobRun(Struct, frozen=True):
     """One row of a job's history."""
 
     id: int

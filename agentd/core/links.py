@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from urllib.parse import unquote_plus
+
+from msgspec import Struct
 
 from agentd.core.message import Text, ToolResult, ToolUse, Writer
 from agentd.core.outside import replace_spans
@@ -23,8 +24,7 @@ _ENDS = re.compile(r"""[.,;:!?)\]}'*_~|`"»”’]*(?:[\s<>\["«“„`]|$)""") 
 _GLUE = re.compile(r"[\W_]+")
 
 
-@dataclass(frozen=True, slots=True)
-class KnownText:
+class KnownText(Struct, frozen=True):
     """A text whose addresses may be opened. `asked` is the model's own query that the text answers:
     a search service may echo it.
     """

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self, assert_never
+
+from msgspec import Struct
 
 from agentd.core.spans import Span, Spans, unite_spans
 
@@ -26,8 +27,7 @@ class Writer(StrEnum):
     OTHER = "other"  # another member of a group, or a stranger
 
 
-@dataclass(frozen=True, slots=True)
-class TextSource:
+class TextSource(Struct, frozen=True):
     """Who wrote a text. `tainted` means that it holds text from outside (a tool's output, an
     attachment, words of others), or was made from such text.
     """
@@ -93,8 +93,7 @@ class Role(StrEnum):
     ASSISTANT = "assistant"
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """A block of words. `quoted` are the spans of a user's message that its sender marked as not
     his own words: resources, attachments, pastes.
     """
@@ -103,8 +102,7 @@ class Text:
     quoted: Spans = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUse(Struct, frozen=True):
     """A tool call by the model. A non-empty `refused` says why this call must not run, and is its
     result.
     """
@@ -121,8 +119,7 @@ class ToolUse:
         return f"{self.name} {about}".strip()[:_LONGEST_TITLE]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """The result of a tool call, as the model reads it."""
 
     tool_use_id: str
@@ -130,8 +127,7 @@ class ToolResult:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     """A picture that the user sent. `sha256` is the digest of its bytes, in hexadecimal."""
 
     media_type: str
@@ -152,8 +148,7 @@ class Image:
         return f"image {self.media_type}, {max(1, round(self.size / 1000))} kB"
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque:
+class Opaque(Struct, frozen=True):
     """A block that only `provider` understands, kept as it came."""
 
     provider: str
@@ -163,8 +158,7 @@ class Opaque:
 Block = Text | Image | ToolUse | ToolResult | Opaque
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One message of a conversation."""
 
     role: Role

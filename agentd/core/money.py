@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from agentd.core.errors import BudgetReached
 from agentd.core.turn import Origin, SessionKey, Usage
@@ -12,8 +13,7 @@ from agentd.core.turn import Origin, SessionKey, Usage
 BUILT_IN = "offline-1"  # the model of the built-in provider, whose use costs nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Cap:
+class Cap(Struct, frozen=True):
     """A limit of `usd` dollars and `tokens` tokens since `since`, for turns of `origin` or for all.
     None means no limit. `name` is the configuration key that sets it.
     """
@@ -45,8 +45,7 @@ class Cap:
         raise BudgetReached(f"[budget] {self.name} = {what}", cure=cure)
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(Struct, frozen=True):
     """One model call in the ledger. `session` is empty for a reservation, and for a call that
     belongs to no single session.
     """

@@ -8,8 +8,9 @@ import pwd
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agentd.core.errors import InvalidRequest
 
@@ -21,8 +22,7 @@ _PROMPTS = Path(__file__).resolve().with_name("prompts")
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """The four places of a daemon (absolute paths), and the files in its state directory."""
 
     config_file: Path

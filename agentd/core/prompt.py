@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum, auto
+
+from msgspec import Struct
 
 from agentd.core.message import JsonObject, Message
 from agentd.core.turn import Origin, Usage
@@ -20,8 +21,7 @@ class Effect(StrEnum):
     EXTERNAL = "external"  # unknown; never run it again
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
+class ToolSpec(Struct, frozen=True):
     """The description of a tool for the model and the engine."""
 
     name: str
@@ -50,8 +50,7 @@ class Rank(IntEnum):
     TOOL_SERVERS = auto()  # what tool servers say about themselves: interfaces/mcp/mcp_source.py
 
 
-@dataclass(frozen=True, slots=True)
-class ContextBlock:
+class ContextBlock(Struct, frozen=True):
     """Text for a prompt. Stable blocks go into the system prompt in order of `rank`; volatile ones
     go before the user's words in the last message and are never stored.
     """
@@ -61,8 +60,7 @@ class ContextBlock:
     rank: Rank = Rank.OTHER
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """One request to a model.
 
     `system` are sections in order, the most stable first. `cached_messages` is the number of
@@ -92,36 +90,31 @@ class ModelStop(StrEnum):
     PAUSE = "pause_turn"  # the service wants the message sent back unchanged, to continue
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(Struct, frozen=True):
     """The service has begun to answer, so it has counted the prompt whatever comes of the call.
     Only code that keeps account of calls needs this event.
     """
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(Struct, frozen=True):
     """More words."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ThoughtDelta:
+class ThoughtDelta(Struct, frozen=True):
     """More thinking."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Restarted:
+class Restarted(Struct, frozen=True):
     """All events so far are void: the call is repeated (by a retry or a fallback)."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class RetryScheduled:
+class RetryScheduled(Struct, frozen=True):
     """The call failed and is repeated in `seconds`. `text` gives the reason in a sentence for
     people.
     """
@@ -131,8 +124,7 @@ class RetryScheduled:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Struct, frozen=True):
     """The whole answer; always the last event of a stream, and the only one that may be stored.
 
     `provider` names the provider that understands the message's opaque blocks. `reservation` is the

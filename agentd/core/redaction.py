@@ -10,9 +10,10 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from agentd.core.text import at_first_use
 
@@ -151,8 +152,7 @@ _NOT_TOLD = re.compile(  # words about a password that do not reveal it
 )
 
 
-@dataclass(frozen=True, slots=True)
-class KeptSecrets:
+class KeptSecrets(Struct, frozen=True):
     """A text with its secrets replaced; `cuts` are (start, end, new length) of each replaced
     span.
     """
@@ -335,8 +335,7 @@ def secret_values(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(environ[name] for name in names_of_secrets(environ))
 
 
-@dataclass(frozen=True, slots=True)
-class Telling:
+class Telling(Struct, frozen=True):
     """A span of a text that reveals a secret: `value` is the secret, `name` what the text calls it
     ("" for a bare key or card number).
     """

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct, field
 
 from agentd.core.turn import SessionKey
 
 
-@dataclass(frozen=True, slots=True)
-class Aged:
+class Aged(Struct, frozen=True):
     """The rows that are older than a given moment and have left their session's context.
 
     `rows` counts those that may be erased, all of them in `sessions`; `silent` counts the erasable
@@ -25,8 +25,7 @@ class Aged:
     kept: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Retained:
+class Retained(Struct, frozen=True):
     """The state of retention: how many `days` rows are kept (0: for ever), when it last ran, how
     many rows it erased then, and how many old ones stayed, by reason.
     """

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from typing import Any, Generic, Literal, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentd.core.turn import MAIN, Kind, SessionKey, kind_of
 
@@ -21,8 +23,7 @@ class Source(StrEnum):
     SESSIONS = "sessions"
 
 
-@dataclass(frozen=True, slots=True)
-class Audience:
+class Audience(Struct, frozen=True):
     """The searching side: the owner finds everything, any other session finds shared chunks and its
     own. A chunk that is not for an audience has no influence on what that audience gets.
     """
@@ -51,8 +52,7 @@ def audience_of(session: SessionKey, kind: Kind) -> Audience:
     return PUBLIC if scope == OWNERS else Audience(scope)  # decided by the kind of the turn
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """A range of lines of one file or transcript that search finds as a whole. Lines count from 1,
     both ends included.
     """
@@ -83,8 +83,7 @@ class Chunk:
         return self.text if is_named else f"[{self.speaker}] {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A found chunk, with its score and all partial scores."""
 
     chunk: Chunk
@@ -108,8 +107,7 @@ class Hit:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """The answer to a search.
 
     `reason` says why the answer is empty, degraded or doubtful; "" when all is well. It is an
@@ -135,8 +133,7 @@ class Found:
 IndexWord = Literal["ready", "indexing", "rebuilding", "embedding"]
 
 
-@dataclass(frozen=True, slots=True)
-class IndexState:
+class IndexState(Struct, frozen=True):
     """The state of the index, for `status`."""
 
     files: int
@@ -167,8 +164,7 @@ MOVES = "moves"  # the meta name under which a ChunkStore counts how often chunk
 Piece_co = TypeVar("Piece_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Patch(Generic[Piece_co]):
+class Patch(Struct, Generic[Piece_co], frozen=True):
     """A change of lines of a file: lines `first` up to but not including `end` became `count`
     lines. `pieces` are all pieces that begin in the new lines, with their final line numbers.
     """
@@ -184,8 +180,7 @@ class Patch(Generic[Piece_co]):
         return self.count - (self.end - self.first)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A chunk in the form in which it is indexed."""
 
     chunk: Chunk
@@ -194,8 +189,7 @@ class Entry:
     traits: bytes = b""  # features of the text for ranking; empty if not computed yet
 
 
-@dataclass(frozen=True, slots=True)
-class StoredChunk:
+class StoredChunk(Struct, frozen=True):
     """A chunk as read from the store. Ids ascend; a changed chunk gets a new id."""
 
     id: int
@@ -204,8 +198,7 @@ class StoredChunk:
     traits: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Unembedded:
+class Unembedded(Struct, frozen=True):
     """A chunk whose text has no vector yet."""
 
     id: int
@@ -256,8 +249,7 @@ def heavier(reason: str, lack: Lack) -> str:
     return min(reason, str(lack), key=lambda r: order.index(r) if r in order else len(order))
 
 
-@dataclass(frozen=True, slots=True)
-class SearchQuery:
+class SearchQuery(Struct, frozen=True):
     """A search request. None leaves a choice to the settings."""
 
     text: str  # any string
@@ -277,8 +269,7 @@ class SearchQuery:
         return (self.text, *self.queries)
 
 
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
+class SearchOptions(Struct, frozen=True):
     """The settings of one search; every stage of the pipeline can be switched off here."""
 
     limit: int = 10
@@ -304,8 +295,7 @@ class SearchOptions:
     join: bool = True  # adjacent hits become one
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(Struct, frozen=True):
     """One ranked hit: slots of one file in reading order, a score of 0..1, and its partial
     scores.
     """
@@ -317,8 +307,7 @@ class Ranked:
     superseded_by: int | None = None  # a slot with a newer value of the same thing
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Struct, frozen=True):
     """The ranked answer to a search. `reason` is set when it is empty; `confidence`, 0..1, is the
     likelihood that one of the hits answers; `newest_leads` is True if newer hits come first for
     such a query.

@@ -6,9 +6,10 @@ import os
 import shlex
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, Protocol
+
+from msgspec import Struct
 
 from agentd.core.errors import ConfigError
 from agentd.core.paths import expanded
@@ -65,8 +66,7 @@ class KeyPlaces(Protocol):
         """The table of the configuration, for messages: `[provider]`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """The place of a secret: `NAME` of an environment variable, `credential:NAME` of systemd, or
     `file:PATH`. `table` is the configuration table that names it, for messages.
     """

@@ -11,12 +11,12 @@ import os
 import re
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
+from msgspec import Struct
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agentd.core.errors import ConfigError, InvalidRequest
@@ -50,8 +50,7 @@ def at_defaults() -> Any:
     return Field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """Annotates a plain value that may hold secrets: `by` returns what `config show` shows of
     it.
     """
@@ -59,8 +58,7 @@ class Shown:
     by: Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Reaches:
+class Reaches(Struct, frozen=True):
     """Annotates a setting that acts outside agentd or lets others see more; `how` says in which
     way. It is shown before a configuration written by somebody else is accepted. `when` says for
     which values that is true.
@@ -70,8 +68,7 @@ class Reaches:
     when: Callable[[Any], bool] = bool
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
+class Apart(Struct, frozen=True):
     """Annotates a mapping of named settings, each a table of its own in the file; the example shows
     one of them.
     """

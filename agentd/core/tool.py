@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
+
+from msgspec import Struct
 
 from agentd.core.links import KnownText
 from agentd.core.message import JsonObject
@@ -14,8 +15,7 @@ Permission = Literal["ask", "allow", "deny"]
 """What the configuration says of calls of a tool: each is asked about, none, or there is no such tool."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """One call, with all that the tool may know about the turn it runs in.
 
     `tainted`: text from outside is in the turn's prompt. `careful`: the user wants to be asked
@@ -44,8 +44,7 @@ class FileAction(StrEnum):
     DELETE = "delete"  # the file is deleted
 
 
-@dataclass(frozen=True, slots=True)
-class FileIntent:
+class FileIntent(Struct, frozen=True):
     """A change to one workspace file, exact enough to tell after a crash whether it happened.
 
     `before` and `after` are SHA-256 hex digests of the whole file, "" for an absent one. An append
@@ -61,16 +60,14 @@ class FileIntent:
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(Struct, frozen=True):
     """What a call is about to do; stored durably before the call does it."""
 
     call: ToolCall
     file: FileIntent | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolOutput:
+class ToolOutput(Struct, frozen=True):
     """The result of a tool call.
 
     `tainted` marks text that is neither the owner's nor from the owner's own notes; it taints the
@@ -83,8 +80,7 @@ class ToolOutput:
     is_repetition: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(Struct, frozen=True):
     """A question to the user before an effect, bound to the exact bytes by `digest`.
 
     `path` with `old_text` and `new_text` make a diff for the client. `scope` is what a lasting
@@ -111,8 +107,7 @@ class Decision(StrEnum):
     ALWAYS = "always"  # this change and later ones of the same scope in this session
 
 
-@dataclass(frozen=True, slots=True)
-class OpenCall:
+class OpenCall(Struct, frozen=True):
     """A tool call without a result, found after a restart. `intent` is None when it had not
     begun.
     """

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from agentd.core.message import (
     BY_AGENT,
@@ -32,8 +34,7 @@ class Mode(StrEnum):
     ASK = "ask"  # always
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
+class Choices(Struct, frozen=True):
     """The user's choices for one session; "" leaves a choice to the configuration."""
 
     mode: Mode = Mode.AUTO
@@ -44,8 +45,7 @@ class Choices:
 UNCHOSEN = Choices()
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """The available choices: models (the configured one first) and levels of reasoning effort."""
 
     models: tuple[str, ...] = ()
@@ -87,8 +87,7 @@ class RowRole(StrEnum):
         return self in (RowRole.USER, RowRole.ASSISTANT)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One stored row of a transcript.
 
     `seq` counts from 1 within its session and never changes; only retention, which erases old rows,
@@ -126,8 +125,7 @@ class Row:
         return Message(Role(self.role.value), self.blocks)
 
 
-@dataclass(frozen=True, slots=True)
-class NewRow:
+class NewRow(Struct, frozen=True):
     """A row before the store has given it a number and a time. `source` is as in Row."""
 
     role: RowRole
@@ -156,8 +154,7 @@ class NewRow:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """A record that rows `first`…`last` were handled by one flush: it succeeded (`ok`), or gave up
     for `reason`.
     """
@@ -193,8 +190,7 @@ def unsaved_ranges(coverages: Sequence[Coverage]) -> tuple[tuple[int, int, int],
     return tuple((first, last, times) for (first, last), times in sorted(given_up.items()))
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryTrouble:
+class SummaryTrouble(Struct, frozen=True):
     """Failed summaries of a session: `failures` in a row, the last for `reason`. The next try comes
     no sooner than `retry_at` (None after a success).
     """
@@ -211,8 +207,7 @@ class SummaryTrouble:
 NO_TROUBLE = SummaryTrouble()
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """A session's context: what its next prompt is built from.
 
     `rows` are the user, assistant and notice rows from `context_from` on, oldest first, those of
@@ -249,8 +244,7 @@ class History:
         return next((row.usage.total_tokens for row in newest if row.usage), 0)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionInfo:
+class SessionInfo(Struct, frozen=True):
     """One line of `agentd sessions list`."""
 
     key: SessionKey
@@ -337,4 +331,4 @@ def _fill_source(row: Row | NewRow) -> None:
     if source == BY_OWNER and holds_attachments(row.blocks):
         source = TextSource(Writer.OWNER, tainted=True)
     if source is not row.source:
-        object.__setattr__(row, "source", source)
+        force_setattr(row, "source", source)

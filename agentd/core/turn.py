@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NewType
+
+from msgspec import Struct
 
 from agentd.core.errors import AgentdError
 from agentd.core.message import (
@@ -78,8 +79,7 @@ class StopReason(StrEnum):
     CANCELLED = "cancelled"
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Tokens of one or more model calls."""
 
     input_tokens: int = 0  # neither read from nor written to a cache
@@ -117,8 +117,7 @@ class Usage:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class TurnRequest:
+class TurnRequest(Struct, frozen=True):
     """A request for one turn.
 
     `message_id` is chosen by the sender: a repeated id never runs the turn twice. `tools` limits
@@ -173,8 +172,7 @@ class TurnState(StrEnum):
     FAILED = "failed"  # ended with an error; a notice row says which
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """An error in the form in which it is stored and shown: no exception text, no code paths."""
 
     code: str
@@ -187,8 +185,7 @@ class Failure:
         return cls(error.reason, error.message, error.cure)
 
 
-@dataclass(frozen=True, slots=True)
-class CallMade:
+class CallMade(Struct, frozen=True):
     """A finished tool call of a turn; `is_repetition` as in ToolOutput."""
 
     id: str
@@ -208,8 +205,7 @@ class CallMade:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """A turn that has ended."""
 
     session: SessionKey
@@ -236,8 +232,7 @@ class Turn:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(Struct, frozen=True):
     """Proof that a request is stored durably.
 
     `turn_id` identifies the turn in inbox and journal; later turns have higher ones. `ended` holds
@@ -253,8 +248,7 @@ class Receipt:
     at: datetime | None = None  # when it was received; None for one that had ended
 
 
-@dataclass(frozen=True, slots=True)
-class PendingTurn:
+class PendingTurn(Struct, frozen=True):
     """An unfinished turn, found after a restart."""
 
     turn_id: int

@@ -10,7 +10,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # What models put around a word: markup, quotes, tags, punctuation, emoji.
 _EDGE = r"(?:<[^<>]{0,40}>|[^\w<]|_)"
@@ -34,16 +35,14 @@ _MOST = 16  # tokens that are stripped; a reply with hundreds is no all-clear
 _SENTENCE_END = ".!?…:;,\n()[]—–-"
 
 
-@dataclass(frozen=True, slots=True)
-class Quiet:
+class Quiet(Struct, frozen=True):
     """Nothing needs the user. `text` are the words beside HEARTBEAT_OK; `tainted` as in Alarm."""
 
     text: str = ""
     tainted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """The model told the user `text` itself, with the notify tool; its reply is dropped.
     `is_repetition`: each alert had been told within 24 hours, so none was sent.
     """
@@ -53,21 +52,18 @@ class Told:
     is_repetition: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Alarm:
+class Alarm(Struct, frozen=True):
     """The reply is for the user; `tainted` if text from outside had a part in it."""
 
     text: str
     tainted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Empty:
+class Empty(Struct, frozen=True):
     """The model said nothing at all, which does not count as an all-clear."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """The turn gave no reply. `is_cut`: somebody ended the turn; it did not fail. `is_over_budget`:
     a limit of [budget] would have been exceeded.
     """

@@ -8,9 +8,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from agentd.core.erasure import MASK
 from agentd.core.message import JsonObject
@@ -25,8 +26,7 @@ _LONG = 400  # longest line that is compared as one
 _PIECE = re.compile(r"[^,}\]]{0,200}[,}\]]|[^,}\]]{1,200}")
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedCall:
+class WatchedCall(Struct, frozen=True):
     """A tool call and its answer as the model sees it.
 
     `digest` is the SHA-256 (hex) of the whole answer, because only the beginning of a long one is
@@ -54,8 +54,7 @@ class WatchedCall:
         return json.dumps([self.name, dict(self.input)], sort_keys=True)
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedEntry:
+class WatchedEntry(Struct, frozen=True):
     """What is stored of one watched entry. `entry` is its hash; `told` is what the user was last
     told about it.
     """

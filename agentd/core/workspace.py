@@ -5,24 +5,23 @@ paths.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from agentd.core.errors import PathRefused
 from agentd.core.turn import Kind, SessionKey
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(Struct, frozen=True):
     """Who reads a file: `kind` decides which files are visible, `session` which count as seen."""
 
     session: SessionKey
     kind: Kind
 
 
-@dataclass(frozen=True, slots=True)
-class FileView:
+class FileView(Struct, frozen=True):
     """The content of a file: `path` is canonical (`@scope/…` for another scope), `digest` its
     SHA-256. `is_shared`: groups and isolated sessions may see it, too.
     """
@@ -33,8 +32,7 @@ class FileView:
     is_shared: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Author:
+class Author(Struct, frozen=True):
     """Who brought a file into its state.
 
     `kind` is "model" in the owner's turns; "heartbeat", "job" or "flush" in turns that run by
@@ -76,8 +74,7 @@ OWNER = Author("owner")
 RESTORE = Author("restore")
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """A former state of a file. Numbers ascend and are never reused; `digest` is "" where the file
     was deleted. `at` is when this state began; for a change by hand, when it was noticed.
     """

@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import ToolFailed
 from agentd.core.links import FETCH, is_known
@@ -43,8 +44,7 @@ class Ruling(StrEnum):
     REFUSE = "refuse"
 
 
-@dataclass(frozen=True, slots=True)
-class TaintPolicy:
+class TaintPolicy(Struct, frozen=True):
     """Rules on the calls of a turn whose prompt carries text from outside. `readers` names the
     tools that the owner lets such a turn call unasked; a name counts only if its tool is read-only.
     """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from agentd.core.ports import (
     Approver,
@@ -44,8 +45,7 @@ from agentd.engine.turn import TurnExecution
 from agentd.engine.workers import Stopping
 
 
-@dataclass(frozen=True, slots=True)
-class EnginePorts:
+class EnginePorts(Struct, frozen=True):
     """The implementations of ports that the engine runs on.
 
     - `sources` add blocks to prompts; `tools` are offered to the model in this order;
@@ -79,8 +79,7 @@ class EnginePorts:
     stopping: Stopping = field(default_factory=Stopping)
 
 
-@dataclass(frozen=True, slots=True)
-class Wording:
+class Wording(Struct, frozen=True):
     """agentd's own texts for the model: the system prompt of conversations (`system`) and of light
     turns (`light`), and the instructions for a summary (`summary`).
     """
@@ -92,8 +91,7 @@ class Wording:
     of_tools: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(Struct, frozen=True):
     """The assembled engine: `sessions` runs turns, the other parts report on them."""
 
     sessions: Sessions

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import structlog
+from msgspec.structs import replace
 
 from agentd.core.errors import AgentdError, ShuttingDown
 from agentd.core.ports import TurnAudience, TurnRunner

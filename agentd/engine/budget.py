@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec import Struct
 from pydantic import Field
 
 from agentd.core.errors import BudgetReached
@@ -135,8 +135,7 @@ class Budget:
         return self._settings.caps(now, origin)
 
 
-@dataclass(frozen=True, slots=True)
-class Charges:
+class Charges(Struct, frozen=True):
     """Charges answered model calls to the ledger. `price` returns the US dollars that a usage of a
     model costs.
     """

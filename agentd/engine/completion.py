@@ -5,7 +5,7 @@ A call is charged to the origin that asks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from agentd.core.errors import ProviderError, ShuttingDown
 from agentd.core.message import user
@@ -17,16 +17,14 @@ from agentd.engine.budget import Charges
 from agentd.engine.workers import Stopping
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Struct, frozen=True):
     """The model's answer, trimmed. `is_cut` is True if the answer was cut before its end."""
 
     text: str
     is_cut: bool = False
 
 
-@dataclass(slots=True)
-class Completions:
+class Completions(Struct):
     """Asks the model and charges the call. `cheap_model` is a cheaper model of the service, "" if
     none is known. No call begins once `stopping` is set. Keys in answers are masked, because
     callers store the answers.

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 
 import structlog
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentd.core.clock import minute
 from agentd.core.compaction import Question
@@ -41,8 +42,7 @@ _BLANK = "(a message without words)"
 _BEGINNING = "(The conversation begins here.)"
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedPast:
+class RenderedPast(Struct, frozen=True):
     """The conversation before a turn, as the turn's calls carry it: `rows` are the rows of earlier
     turns, notices included, `messages` are what the model reads of them, and `notices` are the
     alerts after the last user row, which the model has not read yet.
@@ -54,8 +54,7 @@ class RenderedPast:
     is_tainted: bool = False  # the rows hold text from outside, or text derived from it
 
 
-@dataclass(frozen=True, slots=True)
-class PromptContext:
+class PromptContext(Struct, frozen=True):
     """The parts of a prompt that stay the same while one turn runs."""
 
     request: TurnRequest
@@ -210,8 +209,7 @@ def clip(block: Block, limit: int) -> Block:
     return replace(block, text=shorten(block.text, limit, "to make room"))
 
 
-@dataclass(frozen=True, slots=True)
-class Instructions:
+class Instructions(Struct, frozen=True):
     """agentd's own instructions for the model: `system` in conversations, `light` in light silent
     turns. `of_tools` maps names of tools to texts that are added to `system` in turns that have the
     tool.

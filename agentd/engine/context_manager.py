@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
 
 import structlog
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentd.core.compaction import CompactionReport, Trigger
 from agentd.core.errors import AgentdError, Busy, NotFound, ShuttingDown, StorageError
@@ -42,8 +43,7 @@ _BASES = 4  # turns of a session whose context generation is known, the running 
 STARTED_OVER = "A new conversation begins here; what was said before stays searchable."
 
 
-@dataclass(slots=True)
-class _SessionState:
+class _SessionState(Struct):
     """What is known of a session's context between its turns: `unfinished` are the ids of the turns
     whose end is not stored, `basis` maps each of the last turns to the generation of the context
     that it ran on, and `fixed` is the tokens that all calls carry. `is_due` is True while room is

@@ -16,9 +16,10 @@ The loop waits in no queue, compacts nothing and knows no sockets.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import count
+
+from msgspec.structs import replace
 
 from agentd.core.errors import ProviderError, ShuttingDown
 from agentd.core.event import (

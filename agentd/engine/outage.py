@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 
 import structlog
+from msgspec import Struct
 
 from agentd.core.errors import ProviderError, ShuttingDown, StorageError
 from agentd.core.event import AnswerWaits
@@ -40,8 +40,7 @@ class ServiceAway(Exception):
         self.error = error
 
 
-@dataclass(eq=False, slots=True)
-class OutagePlace:
+class OutagePlace(Struct, eq=False):
     """A message's place in the line; the message is given up at `deadline`. `has_waited` says that
     it has been in the line before, perhaps before a restart; `is_told` says that its sender knows
     it waits.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 from structlog.contextvars import bound_contextvars
 
 from agentd.core.links import KnownText, openable_texts
@@ -22,8 +22,7 @@ CLIP_RESULTS = 2000  # characters left of a tool result when a turn's results mu
 _UNUSED = Usage()
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(Struct):
     """The state of a running turn; the task that runs the turn owns it."""
 
     receipt: Receipt

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from agentd.core.errors import QueueFull
 from agentd.core.event import Noticed, TurnStarted
@@ -148,8 +149,7 @@ class SessionQueue:
             self.release(session)
 
 
-@dataclass(slots=True)
-class Submission:
+class Submission(Struct):
     """A turn on its way. `ended` receives the ended turn, `sink` gets its events, and `place` is
     its place in the line while the model's service is away; None if it does not wait.
     """

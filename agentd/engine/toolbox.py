@@ -6,12 +6,13 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
 import fastjsonschema
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import AgentdError, StorageError, ToolFailed
 from agentd.core.failpoints import hit
@@ -296,8 +297,7 @@ class Toolbox:
         hit("tool.intended")
 
 
-@dataclass(slots=True)
-class _Gate:
+class _Gate(Struct):
     """The gate of a call that a turn makes; `make_durable` journals what the call is about
     to do.
     """

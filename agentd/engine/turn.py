@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import structlog
+from msgspec.structs import replace
 
 from agentd.core.errors import ContextOverflow, ProviderError, ShuttingDown, StorageError
 from agentd.core.ports import Clock, Inbox

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core import failpoints
 from agentd.core.compaction import Answer, CompactionPlan, Question
@@ -248,8 +249,7 @@ def clip(row: Row) -> Row:
     return replace(row, blocks=tuple(map(_clip_block, row.blocks)))
 
 
-@dataclass(frozen=True, slots=True)
-class FlushPart:
+class FlushPart(Struct, frozen=True):
     """Rows for one question. `covered` is the last row that is done when this part is done: a row
     in pieces is done with its last piece. `piece` counts these pieces from 1.
     """

@@ -6,9 +6,9 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import structlog
+from msgspec.structs import replace
 
 from agentd.core.errors import FileMissing, NotFound, StorageFull, WorkspaceError
 from agentd.core.outside import is_marked

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from functools import partial
 from math import ceil
+
+from msgspec.structs import replace
 
 from agentd.core.offloading import ROWS, offload
 from agentd.core.ports import Provider

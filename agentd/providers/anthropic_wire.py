@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NoReturn
 
 import structlog
+from msgspec.structs import replace
 
 from agentd.core.message import (
     Block,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
+from msgspec import Struct
 
 from agentd.core.health import Problem
 from agentd.core.ports import Blobs, Clock, Provider
@@ -27,8 +27,7 @@ EFFORTS = ("low", "medium", "high")
 Meter = Callable[[Provider, ServiceSettings], Provider]
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderModel:
+class ProviderModel(Struct, frozen=True):
     """The chosen provider and its fallbacks. `warm` loads the first one's library ahead of its
     first call; None where there is nothing to load.
     """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from agentd.core.errors import ConfigError
 from agentd.core.health import Problem
@@ -21,8 +22,7 @@ SERVICES: Mapping[str, str] = {"anthropic": "Anthropic API", "openai": "OpenAI A
 ChosenKind = Literal["anthropic", "openai", "offline"]
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderChoice:
+class ProviderChoice(Struct, frozen=True):
     """The provider for this daemon. `problem` says why it will not answer, if so. `cheap_model` is
     a cheaper model of the same service, "" where none is known.
     """

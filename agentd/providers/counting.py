@@ -6,9 +6,8 @@ conversation depend on these figures, so impossible ones are replaced.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import structlog
+from msgspec.structs import replace
 
 from agentd.core.message import Image, Text, ToolResult
 from agentd.core.offloading import ROWS, offload

@@ -10,10 +10,10 @@ import json
 import re
 import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import structlog
+from msgspec import Struct
 
 from agentd.core.errors import ConfigError, ContextOverflow, ProviderError
 from agentd.core.settings import trusted_certificates
@@ -22,8 +22,7 @@ from agentd.core.times import retry_after
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """One row of the table of failures.
 
     `retryable`: the same request may succeed soon. `counts`: the service or the connection to it

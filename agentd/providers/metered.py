@@ -8,10 +8,10 @@ the daemon restarts.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
 from functools import partial
 
 import structlog
+from msgspec.structs import replace
 
 from agentd.core.errors import BudgetReached, ProviderError, StorageError
 from agentd.core.money import Cap

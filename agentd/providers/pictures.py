@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
 import structlog
+from msgspec.structs import replace
 
 from agentd.core.errors import AgentdError
 from agentd.core.message import Block, Image, Message, Text

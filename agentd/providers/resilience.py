@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import ProviderError
 from agentd.core.health import Problem
@@ -107,8 +108,7 @@ def _refuse(error: ProviderError, asked: float, limit: float) -> NoReturn:
     ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class LastHeard:
+class LastHeard(Struct, frozen=True):
     """The results of a service's calls since the daemon started: when the service last answered,
     and the error of the last call, if that failed. Refusals of a request count as errors here.
     """

@@ -13,11 +13,12 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from agentd.core.health import Problem
 from agentd.core.paths import Places, write_private
@@ -77,8 +78,7 @@ def record_companions(places: Places) -> None:
         _keep(places.state_dir, now)
 
 
-@dataclass(frozen=True, slots=True)
-class CompanionFiles:
+class CompanionFiles(Struct, frozen=True):
     """What existed at one time. `config` is the path of the configuration file and `content` how
     much it contained. `facts_key` identifies the key for hashes of forgotten facts ("": none).
     `versions` tells whether former versions of files existed.

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
+
+from msgspec import Struct
 
 from agentd.core.health import Problem
 from agentd.core.paths import ensure_private_dir, write_private
@@ -54,8 +55,7 @@ class Damages:
         return tuple(damage.problem for damage in self.all())
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(Struct, frozen=True):
     """One damage of the database. `folder` contains the files that were put aside."""
 
     folder: Path

@@ -14,8 +14,9 @@ import stat
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agentd.core.errors import StorageError
 from agentd.core.paths import sync_directory, sync_file
@@ -166,8 +167,7 @@ class NotPlainError(Exception):
     """The file has a format or damage that `blank` does not handle."""
 
 
-@dataclass(frozen=True, slots=True)
-class PageShape:
+class PageShape(Struct, frozen=True):
     """The page layout, from the file's header."""
 
     page_size: int

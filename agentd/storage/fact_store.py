@@ -6,10 +6,11 @@ import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agentd.core.fact import (
     Before,

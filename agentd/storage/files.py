@@ -11,10 +11,11 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from agentd.core.errors import StorageCorrupt, StorageError
 from agentd.core.health import Problem
@@ -28,8 +29,7 @@ LARGE = 16 * 1024 * 1024  # bytes; a larger derived file is checked after the st
 SECONDS = 0.5  # time limit of each of the two readings at a start
 
 
-@dataclass(frozen=True, slots=True)
-class SoundnessLook:
+class SoundnessLook(Struct, frozen=True):
     """The result of `look`: the damage ("" if none was seen), and whether everything was read."""
 
     damage: str = ""
@@ -293,8 +293,7 @@ def _private_file(path: Path) -> None:
 SELDOM = 20  # looks between two checks of a large file that agentd itself is writing
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(Struct, frozen=True):
     """A file's identity and size at one look, and how many commits agentd had made by then."""
 
     inode: tuple[int, int]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import log2
 from operator import attrgetter
 from typing import Any
+
+from msgspec import Struct
 
 from agentd.core.evidence import (
     CONSOLIDATION,
@@ -67,8 +68,7 @@ def end_of(confidence: float, since: int) -> int:
     return since + int(_HALF_LIFE * log2(confidence / LEAST))
 
 
-@dataclass(frozen=True, slots=True)
-class MentionRow:
+class MentionRow(Struct, frozen=True):
     """What one episode says about a concept; with the episode LONE, what a record says without one.
     Times are microseconds since 1970.
     """
@@ -199,8 +199,7 @@ _TELLER = """CASE source WHEN 'shared'
 WORTH = f"confidence, denied, said, since, until, observed, promoted, scope, {_TELLER}"
 
 
-@dataclass(frozen=True, slots=True)
-class Worth:
+class Worth(Struct, frozen=True):
     """The values by which an episode counts for its fact, in the order of the columns WORTH."""
 
     confidence: float

@@ -11,7 +11,8 @@ import math
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentd.core.search import (
     OWNER,
@@ -57,8 +58,7 @@ SELECT COLUMNS, c.terms FROM CHUNKS WHERE c.scope = ? ORDER BY c.id DESC LIMIT ?
 """.replace("COLUMNS", CHUNK).replace("CHUNKS", CHUNKS)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
+class _Scope(Struct, frozen=True):
     """The statements for one of the two sets of search terms: all chunks, or the shared ones."""
 
     count: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from agentd.core.alert import NewAlert
 from agentd.core.errors import Busy, NotFound

@@ -19,10 +19,11 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from agentd.core.alert import alert_digest
 from agentd.core.erasure import Erasure, Written, offset_after_masking
@@ -71,8 +72,7 @@ _MOVE = "UPDATE OR REPLACE fact_evidence SET begins = ?, ends = ? WHERE id = ?"
 _DIGEST = "UPDATE alerts SET digest = ? WHERE id = ?"
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     """The rows of a table that may have to be changed. Of the first `count` rows, up to row id
     `last`, no other contains words for which `looked_for` is true, unless a mark names it.
     """

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
 from importlib.resources import files
+
+from msgspec import Struct
 
 from agentd.core.errors import StorageCorrupt, StorageError
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(Struct, frozen=True):
     """The schema of one kind of database. Step n leads from version n-1 to n; a released step is
     never edited.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 PAGE_SIZE = 4096  # of every database that agentd makes
 _WAL_HEADER = 32
@@ -35,8 +36,7 @@ TABLE = frozenset({PageKind.TABLE_INNER, PageKind.TABLE_LEAF})
 INDEX = frozenset({PageKind.INDEX_INNER, PageKind.INDEX_LEAF})
 
 
-@dataclass(frozen=True, slots=True)
-class SalvagedRecord:
+class SalvagedRecord(Struct, frozen=True):
     """One record as found on a page; `rowid` is None in trees without row ids."""
 
     rowid: int | None

@@ -15,10 +15,10 @@ import struct
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
+from msgspec import Struct, field
 
 from agentd.core.health import Problem
 from agentd.core.paths import sync_directory
@@ -48,8 +48,7 @@ def is_proven(prefix: str = "") -> str:
     return digest_of(prefix).replace("row_digest(", f"row_proven({prefix}digest, ")
 
 
-@dataclass(slots=True)
-class Seals:
+class Seals(Struct):
     """The SQL functions that compute and check digests of rows, and their key.
 
     Each row has one digest over its content and its place, so a row can be masked or erased without
@@ -118,8 +117,7 @@ def ring_of(database: Path) -> Path:
     return database.with_name(f"{database.name}-acknowledged")
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """One commit: the rows it added, as (session id, first, last row number), and the first and
     last turn id of the messages it received.
     """

@@ -12,9 +12,10 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+
+from msgspec import Struct
 
 from agentd.core.retention import Aged
 from agentd.core.transcript import Coverage, RowRole
@@ -56,8 +57,7 @@ WHERE t.id BETWEEN ? AND ? AND t.origin != 'user' AND t.ended_at < ? AND (t.orig
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
+class _Page(Struct, frozen=True):
     """The result of looking at some rows: the spans that may be erased, how many rows must stay for
     each reason, and the row to go on with (None at the end).
     """

@@ -13,8 +13,10 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.storage.migrations import Schema
 from agentd.storage.pages import INDEX, TABLE, Buffer, PageKind, Pages, SalvagedRecord, Value
@@ -67,8 +69,7 @@ _BEHIND = "UPDATE sessions SET context_from = 1, covered_to = 0 WHERE context_fr
 _NO_SESSION = "DELETE FROM turns WHERE session_id NOT IN (SELECT id FROM sessions)"
 
 
-@dataclass(frozen=True, slots=True)
-class Salvaged:
+class Salvaged(Struct, frozen=True):
     """The result of `salvage`: how many rows of each table were found, and how many the new
     database refused because another row has their place or a value is missing.
     """
@@ -77,8 +78,7 @@ class Salvaged:
     refused: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(Struct, frozen=True):
     name: str
     classes: tuple[type, ...]
     is_needed: bool  # NOT NULL
@@ -109,8 +109,7 @@ class _Column:
         return str(value).encode() if own is bytes else own()
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Struct, frozen=True):
     name: str
     columns: tuple[_Column, ...]
     has_rowid: bool

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import Busy, NotFound
 from agentd.core.message import TextSource
@@ -368,8 +370,7 @@ class ContextCache:
         self._conn = conn
 
 
-@dataclass(slots=True)
-class _Context:
+class _Context(Struct):
     """The cached rows of a session from number `first` on. `digest` is that of the last row, which
     must still be stored: rows of a transaction that failed later may have been read.
     """

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentd.core.search import (
     MOVES,
@@ -20,8 +22,7 @@ from agentd.core.search import (
 )
 
 
-@dataclass(slots=True)
-class _File:
+class _File(Struct):
     source: Source
     digest: str
     entries: dict[int, Entry] = field(default_factory=dict)  # by id

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from agentd.core.evidence import (
     CONSOLIDATION,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.alert import Alert, NewAlert
 from agentd.core.beat import (
@@ -31,8 +33,7 @@ from agentd.core.watch import WatchedEntry
 from agentd.testing.stores import MemoryOutbox
 
 
-@dataclass(frozen=True, slots=True)
-class FakeTicket:
+class FakeTicket(Struct, frozen=True):
     """The ticket of a submitted turn that has ended as `turn`, or never ends if that is None."""
 
     turn: Turn | None

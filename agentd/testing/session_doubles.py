@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentd.core.errors import Busy, InvalidRequest, NotFound
 from agentd.core.message import Text
@@ -51,8 +53,7 @@ from agentd.storage.redacting import (
 from agentd.storage.transcript import MANY_ROWS
 
 
-@dataclass
-class StoredSession:
+class StoredSession(Struct):
     """A session as the double stores it."""
 
     info: SessionInfo
@@ -61,8 +62,7 @@ class StoredSession:
     coverages: list[Coverage] = field(default_factory=list)
 
 
-@dataclass
-class StoredTurn:
+class StoredTurn(Struct):
     """A turn as the double stores it."""
 
     id: int

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from agentd.core.alert import Alert, Delivery, DeliveryState, Handover, NewAlert
 from agentd.core.errors import NotFound

@@ -15,10 +15,11 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from agentd.core.errors import FileUnreadable, ScopeMissing, WorkspaceError
 from agentd.core.failpoints import hit
@@ -30,8 +31,7 @@ _PIECE = 1 << 16
 FOLDER_LINK = "a symbolic link to a folder"
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(Struct, frozen=True):
     """The metadata of a file by which an unchanged file is recognised without reading it."""
 
     inode: int

@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import itemgetter
 
 import structlog
+from msgspec import Struct, field
 
 from agentd.core.health import Problem
 from agentd.core.turn import Kind
@@ -62,16 +62,14 @@ _MOST_NAMED = 20
 _AND_MORE = "\uffff"  # sorts behind the paths
 
 
-@dataclass(frozen=True, slots=True)
-class NameProblem:
+class NameProblem(Struct, frozen=True):
     """Why an entry on the disk is left out of listings, and what the user can do about it."""
 
     why: str
     cure: str
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(Struct):
     """The result of a listing. `entries` are unsorted. `odd` are the entries that were left out
     although they are named like a note or may contain notes.
     """

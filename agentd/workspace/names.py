@@ -7,8 +7,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from agentd.core.errors import PathRefused
 from agentd.core.workspace import FACTS_PATH
@@ -44,8 +45,7 @@ _PLAIN = re.compile(r"[0-9A-Za-z_](?:[ -.0-9;-\[\]-~]*[!-.0-9;-\[\]-~])?")
 _FEW = MAX_PATH_BYTES // (MAX_PART_BYTES + 1) - 1  # so many parts never exceed MAX_PATH_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """A checked path: the scope ("" is the user's own workspace) and the parts below its root."""
 
     scope: str

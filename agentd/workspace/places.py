@@ -20,7 +20,8 @@ import codecs
 import shlex
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentd.core.errors import FileUnreadable, PathRefused, WorkspaceError
 from agentd.core.turn import Kind
@@ -68,8 +69,7 @@ class Visibility:
         return () if name.scope else tuple(f for f in self._shared if _is_below(f, name.parts))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """The file or folder to which a path leads for a reader. `asked` is the spelling that was asked
     for, `parts` the path below `folder`. `is_named`: the path is visible to others than the owner.
     `alone`: the reader is one of these others, for whom a file with a second hard link does not

@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from enum import Enum, auto
 from functools import partial
@@ -18,6 +17,8 @@ from itertools import accumulate
 from pathlib import Path
 from time import time_ns
 from typing import TypeVar
+
+from msgspec import Struct
 
 from agentd.core.erasure import Erasure, Written, mask_spans, offset_after_masking
 from agentd.core.errors import EditConflict, FileUnreadable, PathRefused, WorkspaceError
@@ -47,8 +48,7 @@ class LineAuthor(Enum):
     SHIPPED = auto()  # it came with agentd, for a new workspace
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(Struct, frozen=True):
     """The unit in which notes are read and masked: adjoining lines of one author, such as a list
     entry with the lines below it, a heading, or a few lines of prose. `line` is the number of the
     first line, from 1; `start` and `end` are character offsets.

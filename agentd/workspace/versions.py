@@ -20,13 +20,14 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate, compress, count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import NotFound
 from agentd.core.paths import ensure_private_dir
@@ -49,8 +50,7 @@ _FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
 AFFORDED = 1 << 27  # most bytes of one file's versions; the last two are kept in any case
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     """A version and the name of the file that starts with its content. `is_done`: the change was
     made, not only announced.
     """

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import GraphError
 from agentd.core.graph import (
@@ -29,8 +31,7 @@ from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 _USUAL = Aliases()
 
 
-@dataclass(frozen=True, slots=True)
-class CompilerOutput:
+class CompilerOutput(Struct, frozen=True):
     """A record and its `.0` text, from which `agentd.zero.decompiler` makes the record again."""
 
     record: Record

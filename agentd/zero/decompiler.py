@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from agentd.core.errors import GraphError
 from agentd.core.graph import (
@@ -36,8 +37,7 @@ _OPERATIONS = frozenset({"CreateMap", "SetField", "Hash", "MergeMap"})
 _CURE = "restore the text from a copy, or take its graph out"
 
 
-@dataclass(frozen=True, slots=True)
-class Decompiled:
+class Decompiled(Struct, frozen=True):
     """The contents of a compiled text: the record, and the utterance and metadata kept with it."""
 
     record: Record

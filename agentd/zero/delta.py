@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Self, TypeVar
+
+from msgspec import Struct
 
 from agentd.core.errors import GraphError
 from agentd.core.graph import (
@@ -26,14 +27,11 @@ from agentd.zero.formats.seal import HEADER, open_text, seal_lines
 from agentd.zero.formats.writing import body
 
 
-class StateHash(Digest):
+class StateHash(Digest, frozen=True):
     """The hash of a state of the graph: of everything in it."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """The hash of a state, and its numbers of concepts, contexts and relations."""
 
     hash: StateHash
@@ -42,8 +40,7 @@ class Checkpoint:
     relations: int
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(Struct, frozen=True):
     """The changes from the state `base` to the state `target`.
 
     `record` has everything that is new or changed, as it is in `target`, and the concepts and
@@ -168,8 +165,7 @@ def apply(state: Record, delta: Delta) -> Record:
     return new
 
 
-@dataclass(frozen=True, slots=True)
-class _Things:
+class _Things(Struct, frozen=True):
     """The items of a state by hash, in the state's order."""
 
     concepts: dict[ConceptHash, Concept]

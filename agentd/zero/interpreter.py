@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
+
+from msgspec import Struct
 
 from agentd.core.errors import ZeroError
 from agentd.zero.builtins import BUILTINS
@@ -42,8 +43,7 @@ DENIED = 0.1  # factor of the confidence for a refused permission
 _UNKNOWN_SENDER = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(Struct, frozen=True):
     """The result of a run.
 
     `outputs` are the values of the graph's outputs, `trace` the ids of the nodes in the order of

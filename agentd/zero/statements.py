@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct, field
 
 from agentd.core.errors import GraphError
 
 
-@dataclass(frozen=True, slots=True)
-class SemanticTuple:
+class SemanticTuple(Struct, frozen=True):
     """One statement, with names in any spelling.
 
     `confidence` is in [0, 1]. `denied` says that the statement does not hold. `refs` name its
@@ -37,8 +37,7 @@ class SemanticTuple:
     object_aliases: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ContextMeta:
+class ContextMeta(Struct, frozen=True):
     """When and where the statements were made.
 
     `event_time` has a zone. `source` names what the statements were read from, `scope` who may see
@@ -53,8 +52,7 @@ class ContextMeta:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class CompilerInput:
+class CompilerInput(Struct, frozen=True):
     """Statements of one context. `utterance` is the sentence that they were extracted from."""
 
     tuples: tuple[SemanticTuple, ...]

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeAlias, overload
+
+from msgspec import Struct
 
 from agentd.core.graph import Digest
 from agentd.zero.faults import LimitReached, WrongValue
@@ -27,14 +28,11 @@ _SCALAR = 8
 _WORDS = {None: b"n", True: b"t", False: b"f"}
 
 
-class Hash32(Digest):
+class Hash32(Digest, frozen=True):
     """A SHA-256 hash as a value."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
-class Confidence:
+class Confidence(Struct, frozen=True):
     """A degree of certainty in [0, 1]. Raises ValueError outside of it."""
 
     value: float

@@ -5,8 +5,9 @@ and nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from random import Random
+
+from msgspec import Struct
 
 from benchmarks.conversations.conversation import Conversation, Expected, Turn
 
@@ -16,8 +17,7 @@ _THIRD = "dex fal gon hurst kin lund mor nax pell quist ras stav tov vik wick ze
 _OF_SESSION = 10  # facts told in one
 
 
-@dataclass(frozen=True, slots=True)
-class Contact:
+class Contact(Struct, frozen=True):
     """A fact, and messages that mention the same names without saying it."""
 
     firm: str

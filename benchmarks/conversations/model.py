@@ -10,8 +10,9 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from benchmarks.conversations.conversation import Conversation, Expected, Turn, fits, normal
 
@@ -30,8 +31,7 @@ _LEFT_OUT = normal("[…]")
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One message of a request to learn."""
 
     number: int
@@ -39,8 +39,7 @@ class Message:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What is said, and the tool that is called."""
 
     text: str = ""

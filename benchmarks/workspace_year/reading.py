@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 
+from msgspec import Struct
+
 HERE = Path(__file__).parent
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Place:
+class Place(Struct, frozen=True, order=True):
     """A line of a file, counted from 1. Notes are relative to the workspace; transcripts begin with `sessions/`."""
 
     path: str
@@ -23,8 +23,7 @@ class Place:
         return _rows(self.path)[self.line - 1]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A question, when it is asked, and the lines that answer it; `stale` ones said so once."""
 
     id: str

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import fmean
+
+from msgspec import Struct
 
 from benchmarks.workspace_year.reading import Asked, Place
 
 Search = Callable[[Asked], Sequence["Span"]]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A hit: some lines of one file, both ends included, what it costs, and how sure it is."""
 
     path: str
@@ -26,8 +26,7 @@ class Span:
         return self.path == place.path and self.start_line <= place.line <= self.end_line
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
+class Marks(Struct, frozen=True):
     """How an engine did on some questions; shares from 0 to 1. None where no question asks for it."""
 
     questions: int

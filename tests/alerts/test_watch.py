@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.automation.alerts.watch import Watch
 from agentd.automation.heartbeat.lifesign import LifeSign

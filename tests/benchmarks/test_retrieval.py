@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.search import Chunk, Source, StoredChunk
 from agentd.memory.index.ranking import kinds

@@ -15,9 +15,9 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 import pytest
+from msgspec import Struct
 
 from agentd.core.errors import AlreadyRunning
 from agentd.storage.lock import state_lock
@@ -73,8 +73,7 @@ SCENARIOS: dict[str, Callable[[Talk, Client], Awaitable[None]]] = {
 }
 
 
-@dataclass(frozen=True)
-class Life:
+class Life(Struct, frozen=True):
     """Whether the failure was met, and whether all was done that was to be done."""
 
     met: bool

@@ -12,11 +12,11 @@ import concurrent.futures
 import json
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from agentd.core.failpoints import NAMES
 from agentd.testing import PNG
@@ -371,8 +371,7 @@ class Erasing(Scenario):
         return bool(holding(self.home.root, self.SAID.encode()))
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     """Which hit of a point kills whom."""
 
     scenario: type[Scenario]
@@ -405,8 +404,7 @@ async def until_async(client: Client, method: str, holds: Any) -> None:
             await asyncio.sleep(0.02)
 
 
-@dataclass(frozen=True)
-class Story:
+class Story(Struct, frozen=True):
     """A kill at one point, of a daemon that asks its model in the words of a wire. If `again` is a point
     too, the recovery is killed there.
     """

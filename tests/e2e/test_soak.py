@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 import pytest
+from msgspec import Struct
 
 from tests.e2e.harness import Client, Daemon, Home
 
@@ -24,8 +24,7 @@ UNENDED = 500_000  # bytes into a line that never ends
 MORE = 2  # descriptors and threads that may come and go
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """What a daemon holds at some moment."""
 
     beyond_index: float  # MiB of its own memory; the pages of files are not

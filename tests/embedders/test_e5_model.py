@@ -7,10 +7,10 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.errors import EmbedderFault
 from agentd.memory.index.embedding.choice import choose

@@ -6,10 +6,10 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from agentd.memory.index.embedding.choice import choose
 from agentd.memory.index.embedding.embedding_settings import EmbedderSettings

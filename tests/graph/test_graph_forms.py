@@ -1,11 +1,11 @@
 """The examples of docs/graph-forms.md, as the code writes them."""
 
 import re
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.graph import Edge, Record
 from agentd.memory.graph.journal import LOG, JournalChain

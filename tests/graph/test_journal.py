@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.erasure import Erasure
 from agentd.core.errors import StorageCorrupt

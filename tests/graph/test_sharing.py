@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from itertools import count, permutations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agentd.core.erasure import Erasure
 from agentd.core.errors import FactsOff, GraphError, InvalidRequest, NotFound, StorageError

@@ -1,9 +1,9 @@
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agentd.core.errors import GraphError
 from agentd.core.graph import Record

@@ -8,12 +8,12 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
+from msgspec import Struct
 
 from agentd.core.clock import SystemClock
 from agentd.core.ports import Clock
@@ -44,8 +44,7 @@ def serving(program: str, *arguments: str) -> Iterator[str]:
         process.stdout.close()
 
 
-@dataclass(frozen=True)
-class LetterBox:
+class LetterBox(Struct, frozen=True):
     """One server with its login, as a daemon has it."""
 
     server: RecallServer

@@ -6,11 +6,12 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.clock import SystemClock
 from agentd.core.form import UNASKED, FormAction, FormAnswer, InputForm

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import stat
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.redaction import Redactor

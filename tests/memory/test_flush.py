@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.compaction import Answer, CompactionPlan, Trigger
 from agentd.core.errors import ContextOverflow, ProviderError, ShuttingDown

@@ -6,11 +6,11 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.automation.alerts.sinks import MainSessionSink
 from agentd.core.alert import Alert, Recipients

@@ -10,9 +10,10 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from agentd.app.assembly.parts import Parts, open_parts
 from agentd.app.assembly.runtime import RuntimeContext

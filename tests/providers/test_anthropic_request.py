@@ -1,7 +1,8 @@
 """What goes over the wire."""
 
 import json
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agentd.core.message import Message, Opaque, Role, Text, ToolResult, assistant, user
 from agentd.core.prompt import Effect, Prompt, ToolSpec

@@ -1,9 +1,9 @@
 """What goes over the wire to a chat-completions server."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.message import Message, Opaque, Role, Text, ToolResult, ToolUse, assistant, user
 from agentd.core.prompt import Effect, Prompt, ToolSpec

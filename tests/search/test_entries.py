@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.search import Chunk, SearchOptions, Source, StoredChunk
 from agentd.memory.index.search.corpus import Corpus

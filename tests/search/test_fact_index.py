@@ -6,10 +6,10 @@ import asyncio
 import subprocess
 import sys
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.errors import EmbedderFault, StorageError
 from agentd.core.fact import Category, Fact, FactSource, FactStatus, FactWrite

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from dataclasses import replace
 from datetime import date
 from itertools import count
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.errors import EmbedderFault, StorageCorrupt, StorageFull
 from agentd.core.search import OWNER, PUBLIC, Patch, SearchQuery, Source

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.search import OWNER, Chunk, Ranking, SearchOptions, SearchQuery, Source
 from agentd.memory.index.ranking.kinds import Kinds

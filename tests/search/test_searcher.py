@@ -1,12 +1,12 @@
 """The whole pipeline on small corpora."""
 
-from dataclasses import replace
 from datetime import date
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agentd.core.search import Chunk, EmptyReason, Fusion, SearchOptions, Source
 from agentd.memory.index.ranking import structured

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import replace
 from datetime import date
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.search import Chunk, Source
 from agentd.memory.index.search.in_memory import Texts

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.errors import AgentdError, InvalidRequest, NotFound
 from agentd.core.fact import Category, ChangeKind, FactStatus, Learned, Matches, Refusal

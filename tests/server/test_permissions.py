@@ -1,10 +1,10 @@
 """Permissions: who is asked, and whose answer counts."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 from acp import schema
+from msgspec.structs import replace
 
 from agentd.core.tool import Approval, Decision
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gc
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.erasure import Erasure
 from agentd.core.errors import StorageError

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from hashlib import sha256
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.errors import GraphError
 from agentd.core.evidence import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.alert import AlertSeverity, DeliveryState, NewAlert, standing
 from agentd.core.errors import NotFound

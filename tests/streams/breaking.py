@@ -6,12 +6,12 @@ import asyncio
 import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import httpx
 import httpx2
+from msgspec import Struct
 
 from agentd.core.secrets import Secret
 from agentd.providers.anthropic import AnthropicProvider
@@ -27,8 +27,7 @@ FAULTS = (*CUTS, "garbage", "flipped")
 SILENCE = 90.0  # seconds until a client gives a silent connection up
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(Struct, frozen=True):
     """What is sent of a stream, and how it ends: "" well, else by one of CUTS."""
 
     data: bytes

@@ -7,8 +7,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 _LINE = re.compile(rb"\r\n|\r|\n")
 _STOPS = ("end_turn", "stop_sequence", "max_tokens", "tool_use", "refusal", "pause_turn")
@@ -21,8 +22,7 @@ class _NotWhole(Exception):
     """The stream breaks a rule of its protocol, or has no end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """A whole answer: its words, and its calls as (tool, arguments in JSON). One that was `cut_short` by a
     limit calls nothing.
     """

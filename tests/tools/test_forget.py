@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.errors import NotFound, ToolFailed
 from agentd.core.fact import Category, ErasureReport, Fact, FactSource, Matches, Mention

@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import hashlib
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.errors import AgentdError, EditConflict, PathRefused, ToolFailed
 from agentd.core.tool import Approval, FileAction, FileIntent, Intent, ToolCall

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.automation.alerts.dispatch import Dispatcher
 from agentd.core.alert import Alert, NewAlert, Recipients, alert_digest

@@ -6,12 +6,12 @@ import os
 import random
 from collections.abc import Awaitable
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
 import pytest
+from msgspec import Struct
 
 from agentd.core.errors import AgentdError
 from agentd.core.tool import FileAction
@@ -30,8 +30,7 @@ READERS = (
 )
 
 
-@dataclass(frozen=True)
-class World:
+class World(Struct, frozen=True):
     """A workspace, another one that may be read, and what is outside of both. `links_anywhere`: links
     lead to the whole machine too, which a control that follows them would change.
     """

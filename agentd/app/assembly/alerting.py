@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 
 import structlog
+from msgspec import Struct
 
 from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.assembly.storage import Stores
@@ -32,8 +32,7 @@ from agentd.interfaces.acp.peer import Clients
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class Alerting:
+class Alerting(Struct, frozen=True):
     """The dispatcher of alerts, and `targets`, which chooses the recipients by the origin of an
     alert.
     """

@@ -6,11 +6,12 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from agentd.app.assembly.graph import GraphParts
 from agentd.app.assembly.memory import Memory
@@ -57,8 +58,7 @@ _MAX_TOKENS = 2_048
 _OWNER = Reader(MAIN, Kind.MAIN)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Learnt:
+class Learnt(Struct, frozen=True, kw_only=True):
     """The parts that exist only while facts are on: the stored facts, the service that the owner
     asks, the reading of conversations, the review of facts, the proposals, and the facts in
     prompts.
@@ -72,8 +72,7 @@ class Learnt:
     told: FactsInPrompt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactParts:
+class FactParts(Struct, frozen=True, kw_only=True):
     """The parts that keep facts about the owner. The engine gets `sources`, `hooks` and `watchers`;
     `work` runs in the background. While facts are off, `learnt` is None, and any text can still be
     erased.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import structlog
+from msgspec import Struct
 
 from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.runtime import RuntimeContext, Work
@@ -43,8 +43,7 @@ _RESTS = 9  # a pause is so many times as long as the work, which so takes a ten
 _WRITTEN_AFTER = 60.0  # seconds between two writings of the days of the text that have changed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphParts:
+class GraphParts(Struct, frozen=True, kw_only=True):
     """The graph's parts. When the graph is off, `service` is None and there is no background `work`, but
     forgotten words are still erased from what it stored.
     """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.assembly.storage import Stores
@@ -36,8 +37,7 @@ _BEATS = Reader(HEARTBEAT, Kind.MAIN)
 _NOBODY = SessionKey("")  # vectors serve all sessions, so none is charged for them
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class Memory(Struct, frozen=True, kw_only=True):
     """The parts that read, search and save the user's files. The engine's events go to `watchers`;
     `work` runs in the background.
     """

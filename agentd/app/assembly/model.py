@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from hashlib import sha256
+
+from msgspec.structs import replace
 
 from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.storage import Stores

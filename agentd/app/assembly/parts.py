@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentd.app.assembly.alerting import Alerting, open_alerting
 from agentd.app.assembly.engine import open_engine
@@ -30,8 +31,7 @@ from agentd.memory.deletion import SessionErasure
 from agentd.providers.assembly import ProviderModel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class Parts(Struct, frozen=True, kw_only=True):
     """The opened parts of the daemon, in the groups in which they are built."""
 
     runtime: RuntimeContext

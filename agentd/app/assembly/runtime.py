@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, MutableMapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from agentd.app.config import Config
 from agentd.core.paths import Places, expanded
@@ -21,8 +22,7 @@ from agentd.interfaces.mcp.mcp_settings import SEARCH
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeContext:
+class RuntimeContext(Struct, frozen=True):
     """What the builders share. The parts themselves get only their own settings from it. `policy`
     replaces the configured policy of tainted turns. Keys are added to `redactor` as they are found.
     The engine sets `stopping` when it shuts down.

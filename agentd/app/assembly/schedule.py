@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import structlog
+from msgspec import Struct
 
 from agentd.app.assembly.alerting import Alerting
 from agentd.app.assembly.memory import Memory
@@ -30,8 +30,7 @@ from agentd.providers.assembly import ProviderModel
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """The heartbeat, the jobs, and the scheduler that calls them when they are due."""
 
     agenda: Agenda

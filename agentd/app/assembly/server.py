@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from agentd import __version__
 from agentd.app.assembly.graph import GraphParts
@@ -73,8 +74,7 @@ from agentd.memory.graph.service import GraphAnswers
 from agentd.zero.delta import as_json
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectedAudience:
+class ConnectedAudience(Struct, frozen=True):
     """The connected clients: `hub` has those that watch sessions, `clients` those that show alerts,
     `approver` asks the owner.
     """
@@ -91,8 +91,7 @@ def build_audience(runtime: RuntimeContext) -> ConnectedAudience:
     return ConnectedAudience(hub, Clients(), approver)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltCommands:
+class BuiltCommands(Struct, frozen=True, kw_only=True):
     """The commands that clients reach in more than one way: as a method, as a slash command, or as
     part of the status.
     """

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 
 import structlog
+from msgspec import Struct
 
 from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.autobackup import AutoBackups
@@ -39,8 +39,7 @@ from agentd.storage.sqlite import Database
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stores:
+class Stores(Struct, frozen=True, kw_only=True):
     """The two databases, the stores in them, and the files that are kept beside them."""
 
     db: Database

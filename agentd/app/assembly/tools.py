@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from agentd.app.assembly.alerting import Alerting
 from agentd.app.assembly.facts import FactParts
@@ -47,8 +48,7 @@ _AGAIN = 30.0  # seconds until a server whose tools are unknown is tried again; 
 _LONGEST = 3600.0  # seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Servers:
+class Servers(Struct, frozen=True):
     """The configured MCP servers, the source of their tools, and the servers that clients offer.
     Without the SDK, `tool_source` and `guests` are None.
     """
@@ -153,8 +153,7 @@ def build_servers(runtime: RuntimeContext, forms: FormAsker | None) -> Servers:
     return Servers(servers, tool_source, guests, logins, runtime.clock)
 
 
-@dataclass(frozen=True, slots=True)
-class WebParts:
+class WebParts(Struct, frozen=True):
     """The browser, which reads pages and searches the web, and the source of the tools that
     use it.
     """
@@ -175,8 +174,7 @@ def build_web(runtime: RuntimeContext) -> WebParts:
     return WebParts(browser, WebSource([tools[name] for name in browser.offered], settings))
 
 
-@dataclass(frozen=True, slots=True)
-class Offered:
+class Offered(Struct, frozen=True):
     """The tools that the model may call: agentd's own, those of servers, and those for the web."""
 
     own: tuple[Tool, ...]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 from contextlib import suppress
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agentd.app.assembly.parts import open_parts
 from agentd.app.assembly.runtime import RuntimeContext

@@ -7,8 +7,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from agentd.interfaces.commands.plain import visible
 
@@ -135,8 +136,7 @@ class Asking:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class FormField:
+class FormField(Struct, frozen=True):
     """A field of a form. `choices` maps the allowed values, if they are few, to their titles;
     `least` and `most` bound a number, the characters of a text, or the items of a list.
     """

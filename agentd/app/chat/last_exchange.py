@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from agentd.app.chat.screen import Display
 from agentd.core.errors import AgentdError
@@ -20,8 +21,7 @@ _QUESTION_LINES, _ANSWER_LINES = 4, 16
 Line = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class LastExchange:
+class LastExchange(Struct, frozen=True):
     """A message and its answer; `at` is the ISO time of the answer."""
 
     question: str

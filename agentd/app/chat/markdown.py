@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from msgspec import Struct
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markdown import Heading, Markdown
 from rich.segment import Segment
@@ -34,8 +34,7 @@ class BlockKind(StrEnum):
     CODE = "code"  # one line of code
 
 
-@dataclass(frozen=True, slots=True)
-class MarkdownBlock:
+class MarkdownBlock(Struct, frozen=True):
     """A part of an answer that later text cannot change. `gap`: a blank line precedes the block.
     `language`: of a line of code.
     """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agentd.app.chat.slash import image_and_words, parse
 from agentd.core.errors import InvalidRequest
@@ -13,8 +14,7 @@ from agentd.interfaces.client.attachments import Attachment, read_image
 LONG = 200  # characters from which a pasted single line counts as pasted
 
 
-@dataclass(frozen=True, slots=True)
-class TypedText:
+class TypedText(Struct, frozen=True):
     """Text with its pasted spans."""
 
     text: str = ""

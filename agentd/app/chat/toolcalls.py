@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from agentd.core.ports import Clock
 from agentd.interfaces.client.reply import words
@@ -14,8 +15,7 @@ from agentd.interfaces.commands.plain import counted
 _LONGEST = 400  # lines of a result that are shown
 
 
-@dataclass(slots=True)
-class ShownCall:
+class ShownCall(Struct):
     """A tool call. `seconds` is its duration; None while it runs."""
 
     title: str
@@ -51,8 +51,7 @@ class ShownCall:
             yield from _indented(self.text)
 
 
-@dataclass(slots=True)
-class ShownCalls:
+class ShownCalls(Struct):
     """The running calls, in their order, and the last call."""
 
     clock: Clock

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import typer
+from msgspec import Struct
 from typer.core import TyperCommand, TyperGroup
 
 from agentd.app.cli.report import fail
@@ -21,8 +21,7 @@ _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])
 Load = Callable[[], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class DeferredCommand:
+class DeferredCommand(Struct, frozen=True):
     """A command or group that is imported at its first use; `summary` is the first sentence of its
     help.
     """

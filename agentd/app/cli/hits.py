@@ -8,9 +8,10 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
+
+from msgspec import Struct
 
 from agentd.core.search import EmptyReason, Lack
 from agentd.interfaces.commands.plain import folded, is_plain, visible
@@ -101,8 +102,7 @@ DEGRADED: Mapping[str, str] = {  # beside hits
 }
 
 
-@dataclass(frozen=True, slots=True)
-class HitLook:
+class HitLook(Struct, frozen=True):
     """How hits are shown: lines of `width` columns (0: unlimited), with colours or without."""
 
     width: int = 0

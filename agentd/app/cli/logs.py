@@ -7,10 +7,10 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec.structs import asdict
 
 from agentd.app.cli.ask import QUICK_SECONDS, sockets
 from agentd.app.cli.daemon_call import owners_times

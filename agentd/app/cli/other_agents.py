@@ -18,10 +18,11 @@ import sqlite3
 import tomllib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from agentd.app.cli.transcripts import (
     MOST_BYTES,
@@ -174,8 +175,7 @@ FACTS_NOT_ASKED = "its lines would be facts about you, and nobody was asked"
 _WAIT = 5.0  # seconds for a lock that OpenClaw holds while it writes
 
 
-@dataclass(frozen=True, slots=True)
-class House:
+class House(Struct, frozen=True):
     """The folder of another agent, and the workspace in it."""
 
     agent: str

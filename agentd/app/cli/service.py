@@ -9,11 +9,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from msgspec import Struct
 
 from agentd.app.cli.ask import sockets
 from agentd.app.cli.group import CommandGroup
@@ -96,8 +96,7 @@ def _as_text(what: str, result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceUnit:
+class ServiceUnit(Struct, frozen=True):
     """Unit files by path, and the commands that enable and start the service (`begin`), disable and
     stop it (`end`), and make systemd read the files again (`reload`).
     """

@@ -8,10 +8,11 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from agentd.core.errors import InvalidRequest
 from agentd.core.message import IMAGE_TYPES
@@ -50,8 +51,7 @@ MOST_BYTES = 256 << 20  # of one file
 _SOME_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class BroughtTranscript:
+class BroughtTranscript(Struct, frozen=True):
     """A transcript that was read: the key of its session, its messages as lines of agentd's export,
     and the faults of lines that are left out.
     """

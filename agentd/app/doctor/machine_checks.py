@@ -7,9 +7,10 @@ import os
 import shlex
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+
+from msgspec import Struct
 
 from agentd.core.health import Finding
 from agentd.core.paths import Places
@@ -26,8 +27,7 @@ _FIRST_BAD, _LAST_BAD = (3, 7, 0), (3, 51, 2)
 _CURED_IN = ((3, 44, 6), (3, 50, 7))
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionsCheck:
+class PermissionsCheck(Struct, frozen=True):
     """Checks that only the owner can access agentd's files."""
 
     places: Places
@@ -56,8 +56,7 @@ class PermissionsCheck:
                 yield from (Path(folder, name) for name in names)
 
 
-@dataclass(frozen=True, slots=True)
-class DiskCheck:
+class DiskCheck(Struct, frozen=True):
     """Checks the free disk space of the folders. `free` returns the bytes available at a path."""
 
     folders: tuple[Path, ...]
@@ -80,8 +79,7 @@ class DiskCheck:
             yield next(at for at in (folder, *folder.absolute().parents) if at.exists())
 
 
-@dataclass(frozen=True, slots=True)
-class ClockCheck:
+class ClockCheck(Struct, frozen=True):
     """Checks the year and the time zone. `zone` is the configured zone, `system` that of the
     machine; "" means not set.
     """
@@ -104,8 +102,7 @@ class ClockCheck:
         return Finding.ok(self.code, f"{now:%Y-%m-%d %H:%M} UTC, zone {zone}")
 
 
-@dataclass(frozen=True, slots=True)
-class SqliteVersionCheck:
+class SqliteVersionCheck(Struct, frozen=True):
     """Checks the SQLite version for the WAL-reset bug; it needs two connections, agentd has one."""
 
     version: tuple[int, ...]
@@ -122,8 +119,7 @@ class SqliteVersionCheck:
         return Finding.ok(self.code, f"SQLite {name}")
 
 
-@dataclass(frozen=True, slots=True)
-class SocketPathCheck:
+class SocketPathCheck(Struct, frozen=True):
     """Checks that every client can connect to the socket by its path."""
 
     socket: Path
@@ -138,8 +134,7 @@ class SocketPathCheck:
         return Finding.ok(self.code, f"the socket is {self.socket}")
 
 
-@dataclass(frozen=True, slots=True)
-class LeftoversCheck:
+class LeftoversCheck(Struct, frozen=True):
     """Looks for files that a crash left behind: corrupt index files that were put aside, temporary
     files, and database copies of unfinished backups.
     """
@@ -168,8 +163,7 @@ class LeftoversCheck:
             yield from folder.rglob(".agentd-*.tmp")
 
 
-@dataclass(frozen=True, slots=True)
-class MovedAsideCheck:
+class MovedAsideCheck(Struct, frozen=True):
     """Looks for what a restore, or the rescue of a database, moved aside before it put another in
     its place. No erasure reaches it.
     """
@@ -201,8 +195,7 @@ def _aside(path: Path) -> Iterator[Path]:
     return path.parent.glob(f"{glob.escape(path.name)}.before-*")
 
 
-@dataclass(frozen=True, slots=True)
-class ErasureCheck:
+class ErasureCheck(Struct, frozen=True):
     """Checks that deleted data is off the disk. While a database is rewritten to erase it, a marker
     file `*-unclean` exists next to it.
     """

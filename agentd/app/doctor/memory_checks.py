@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from agentd.core.health import Finding, Problem
 from agentd.core.screening.scanner import scan
@@ -43,8 +44,7 @@ class NoteFiles(Protocol):
         """Return the problems of files that cannot be read in full or do not fit the prompt."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptFilesCheck:
+class PromptFilesCheck(Struct, frozen=True):
     """Checks that the injected files fit the prompt. `cut` is the problem code if one does not."""
 
     files: NoteFiles
@@ -60,8 +60,7 @@ class PromptFilesCheck:
         return Finding.ok(self.code, "the files of the prompt fit")
 
 
-@dataclass(frozen=True, slots=True)
-class NotesReadableCheck:
+class NotesReadableCheck(Struct, frozen=True):
     """Checks that all Markdown files of the workspace can be read. `irregular` is the problem code
     of a path that is named like a note and is no regular file.
     """
@@ -88,8 +87,7 @@ class NotesReadableCheck:
         return Finding.ok(self.code, f"{len(paths)} files of the workspace can be read")
 
 
-@dataclass(frozen=True, slots=True)
-class HiddenTextCheck:
+class HiddenTextCheck(Struct, frozen=True):
     """Looks in the injected files for text that people do not see and the model reads."""
 
     files: NoteFiles
@@ -120,8 +118,7 @@ def _unseen_in(texts: Mapping[str, str]) -> list[str]:
     return [f"{path}:{one}" for path, text in texts.items() for one in scan(text) if one.is_high]
 
 
-@dataclass(frozen=True, slots=True)
-class RequiredFilesCheck:
+class RequiredFilesCheck(Struct, frozen=True):
     """Checks that the files injected into every prompt exist. `audit` returns the name of each and
     whether it exists.
     """
@@ -139,8 +136,7 @@ class RequiredFilesCheck:
         return Finding.ok(self.code, "the files of the prompt are there")
 
 
-@dataclass(frozen=True, slots=True)
-class SharedFoldersCheck:
+class SharedFoldersCheck(Struct, frozen=True):
     """Checks what groups and isolated sessions find in the workspace. `private` are the folders
     that nobody expects them to find.
     """
@@ -208,8 +204,7 @@ def _cures(paths: Sequence[str], problems: Sequence[Problem]) -> str:
 _WAITING = frozenset({"facts_parked", "facts_unread", "facts_skipped", "facts_revived"})
 
 
-@dataclass(frozen=True, slots=True)
-class FactsCheck:
+class FactsCheck(Struct, frozen=True):
     """Checks facts, their page and erasures. `problems` returns the problems of all parts that
     handle facts.
     """
@@ -233,8 +228,7 @@ class FactsCheck:
         return Finding.fail(self.code, text, cure)
 
 
-@dataclass(frozen=True, slots=True)
-class GraphJournalCheck:
+class GraphJournalCheck(Struct, frozen=True):
     """Checks that the graph's journal is unchanged, and that what other agents said is stored as
     the journal has it.
     """

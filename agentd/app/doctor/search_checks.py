@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentd.app.doctor.memory_checks import NoteFiles
 from agentd.core.health import Finding
@@ -23,8 +24,7 @@ _TRIES = 8  # searches, a second apart, while the embedder's process starts
 _BUSY = frozenset({"indexing", "rebuilding"})
 
 
-@dataclass(frozen=True, slots=True)
-class SearchCheck:
+class SearchCheck(Struct, frozen=True):
     """Checks that search finds a note: consecutive words of the newest one serve as query."""
 
     files: NoteFiles
@@ -56,8 +56,7 @@ class SearchCheck:
         return Finding.fail(self.code, text, "`agentd memory index`")
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedderCheck:
+class EmbedderCheck(Struct, frozen=True):
     """Checks that search by meaning works with the chosen embedder. `chosen` returns
     `{provider, why}`.
     """

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from agentd.core.errors import AgentdError
 from agentd.core.health import Finding, Problem
 
 
-@dataclass(frozen=True, slots=True)
-class ToolServersCheck:
+class ToolServersCheck(Struct, frozen=True):
     """Checks the MCP servers by the state of their last use; the check starts none."""
 
     rows: Callable[[], Sequence[Mapping[str, Any]]]
@@ -33,8 +33,7 @@ def _as_text(row: Mapping[str, Any]) -> str:
     return f"{row['name']}: {row['state']}{why}, {row['tools']} tools"
 
 
-@dataclass(frozen=True, slots=True)
-class WebCheck:
+class WebCheck(Struct, frozen=True):
     """Checks the web tools. `probe` raises AgentdError if the search service does not answer."""
 
     row: Callable[[], Mapping[str, Any]]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agentd.core.health import Finding
 
@@ -14,8 +15,7 @@ _UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "m
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class UnitFileCheck:
+class UnitFileCheck(Struct, frozen=True):
     """Checks that the installed units name a command that exists, and allow the daemon more than
     `seconds`, its longest shutdown, to stop. `which` finds a command like `shutil.which`.
     """
@@ -47,8 +47,7 @@ class UnitFileCheck:
             yield f"ExecStart names {command or 'nothing'}, which is not there"
 
 
-@dataclass(frozen=True, slots=True)
-class LingerCheck:
+class LingerCheck(Struct, frozen=True):
     """Checks that a user unit keeps running after logout: systemd then has the file `marker`."""
 
     unit: Path

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from agentd.core.alert import DeliveryState
 from agentd.core.errors import BudgetReached
@@ -21,8 +22,7 @@ _WATCHED_SINK = "socket"  # fails whenever no client is connected, which is no f
 _SET_BACK = 60.0  # seconds
 
 
-@dataclass(frozen=True, slots=True)
-class TicksCheck:
+class TicksCheck(Struct, frozen=True):
     """Checks that the ticks still run. `ages` returns the seconds since each tick last ran,
     `interval` is the time between two runs in seconds.
     """
@@ -41,8 +41,7 @@ class TicksCheck:
         return Finding.ok(self.code, f"the schedule woke {max(ages.values()):.0f} s ago")
 
 
-@dataclass(frozen=True, slots=True)
-class FlushesCheck:
+class FlushesCheck(Struct, frozen=True):
     """Checks that a flush handled all messages that left a context, and saved them."""
 
     store: SessionStore
@@ -90,8 +89,7 @@ class FlushesCheck:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionCheck:
+class RetentionCheck(Struct, frozen=True):
     """Checks that rows older than `[storage] retention_days` are erased."""
 
     status: Callable[[], Retained]
@@ -113,8 +111,7 @@ class RetentionCheck:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class UnfinishedTurnsCheck:
+class UnfinishedTurnsCheck(Struct, frozen=True):
     """Looks for turns that were started again and did not end."""
 
     store: SessionStore
@@ -131,8 +128,7 @@ class UnfinishedTurnsCheck:
         return Finding.ok(self.code, "no turn has begun twice")
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryCheck:
+class DeliveryCheck(Struct, frozen=True):
     """Looks for alerts whose delivery to a sink was given up, except to the socket."""
 
     outbox: Outbox
@@ -154,8 +150,7 @@ class DeliveryCheck:
         return Finding.ok(self.code, "no alert was given up")
 
 
-@dataclass(frozen=True, slots=True)
-class WindowCheck:
+class WindowCheck(Struct, frozen=True):
     """Checks that the context window leaves room for a conversation. All values are in tokens:
     `configured` and `effective` windows, a flush begins at a fill of `flush_at`; `fixed`
     returns what every prompt contains.
@@ -186,8 +181,7 @@ class WindowCheck:
         return Finding.ok(self.code, text)
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetsCheck:
+class BudgetsCheck(Struct, frozen=True):
     """Checks the limits of `[budget]`. `all_turns` and `beats` return whether the budget of all
     turns, or of beats, is used up; `refusal` returns the error with which even the smallest
     call of an origin would be refused, None if it would be made.
@@ -212,8 +206,7 @@ class BudgetsCheck:
         return Finding.ok(self.code, "no limit is reached")
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemsCheck:
+class ProblemsCheck(Struct, frozen=True):
     """Reports the problems that parts of the daemon state; `fine` is the text if there is none."""
 
     parts: Callable[[], Sequence[Problem]]
@@ -229,8 +222,7 @@ class ProblemsCheck:
         return Finding.ok(self.code, self.fine)
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceCheck:
+class ServiceCheck(Struct, frozen=True):
     """Checks the model's service by the results of earlier calls since the daemon started; the
     check makes none. `heard` is None for the built-in model.
     """
@@ -265,8 +257,7 @@ class ServiceCheck:
         return max(0.0, (self.clock.now() - when).total_seconds())
 
 
-@dataclass(frozen=True, slots=True)
-class ClockDriftCheck:
+class ClockDriftCheck(Struct, frozen=True):
     """Checks that the wall clock was not set back since `wall` and `monotonic` were read."""
 
     clock: Clock

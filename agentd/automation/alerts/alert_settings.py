@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
+from msgspec.structs import replace
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from agentd.automation.alerts.timing import SinkTiming

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 from agentd.automation.heartbeat.hours import Hours
 from agentd.core.alert import Alert, AlertSeverity, Delivery
 
 
-@dataclass(frozen=True, slots=True)
-class SinkTiming:
+class SinkTiming(Struct, frozen=True):
     """The timing of one sink: it gets alerts of severity `least` or more, outside of the `quiet`
     hours, collected for the time `digest`. Urgent alerts are sent at once.
     """

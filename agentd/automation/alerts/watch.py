@@ -7,10 +7,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from agentd.automation.heartbeat.lifesign import LifeSign
 from agentd.core.alert import Alert, AlertSeverity
@@ -24,8 +25,7 @@ _ENDED = "the daemon was stopped, so no heartbeat is expected"
 _OFF = "heartbeats are off, so none is missed"
 
 
-@dataclass(frozen=True, slots=True)
-class WatchLook:
+class WatchLook(Struct, frozen=True):
     """The result of a check. `state` is one of fine, missed, failed, stopped, off, unknown, mute.
     `sent` names the sinks that were alerted now, `failed` maps those that could not be to the
     reason.

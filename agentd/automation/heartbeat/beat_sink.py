@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agentd.core.event import ThoughtChunk, ToolCallEnded, ToolCallStarted, TurnEvent
 from agentd.core.message import JsonObject
@@ -11,8 +11,7 @@ from agentd.core.turn import SessionKey
 HEARTBEAT = SessionKey("heartbeat:main")  # constant, so that beats create no other sessions
 
 
-@dataclass(frozen=True, slots=True)
-class CallSeen:
+class CallSeen(Struct, frozen=True):
     """A tool call of a silent turn, with its result."""
 
     name: str

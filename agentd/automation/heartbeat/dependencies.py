@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from agentd.core.beat import Beat
 from agentd.core.ports import BeatStore, Breaker, Clock, Ledger, TurnRunner
@@ -25,8 +26,7 @@ class BeatBudget(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class BeatDependencies:
+class BeatDependencies(Struct, frozen=True):
     """The parts of the daemon that a beat uses. `read` returns HEARTBEAT.md as the owner sees it
     and raises like Workspace.read. `last_heard` returns when the owner last wrote, and from which
     client. `wake` tells the alerts' dispatcher that the outbox has grown. `exists` says whether

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from agentd.automation.heartbeat.hours import Hours
 from agentd.core.beat import Reason
@@ -12,8 +13,7 @@ from agentd.core.checklist import Checklist, Item
 from agentd.core.errors import WorkspaceError
 
 
-@dataclass(frozen=True, slots=True)
-class GateView:
+class GateView(Struct, frozen=True):
     """The input of the gates. `due` are the checklist's dated entries whose time has come."""
 
     now: datetime
@@ -31,22 +31,19 @@ class GateView:
     busy: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """The beat runs; `due` are the dated entries to check beside the open ones."""
 
     due: tuple[Item, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(Struct, frozen=True):
     """The beat does not run."""
 
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(Struct, frozen=True):
     """The beat alerts the owner that HEARTBEAT.md cannot be read, without a model call."""
 
     error: WorkspaceError

@@ -7,9 +7,10 @@ skips do not occur, and minutes that it shows twice occur twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 from agentd.core.beat import Reason
 from agentd.core.times import format_time
@@ -20,8 +21,7 @@ _MINUTE = timedelta(minutes=1)
 _STEPS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """A part of the day, in minutes since midnight: `start` 0…1439, `end` 0…1440, never equal."""
 
     start: int
@@ -36,8 +36,7 @@ class Window:
         return f"{format_time(self.start)}-{format_time(self.end)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Hours:
+class Hours(Struct, frozen=True):
     """When beats may run: inside `active` and outside `quiet`."""
 
     active: Window

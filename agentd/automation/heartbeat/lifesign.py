@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import AgentdError
 from agentd.core.paths import ensure_private_dir, write_private
@@ -22,8 +23,7 @@ log = structlog.get_logger()
 _SLACK = timedelta(minutes=1)  # the longest time between two ticks
 
 
-@dataclass(frozen=True, slots=True)
-class LifeSign:
+class LifeSign(Struct, frozen=True):
     """A promise of the next sign of life: it comes at most `grace` after `due` (None while beats
     are off). `written` and `awake` (monotonic seconds) are the times at which this sign was
     written. `is_last`: the daemon was stopped on purpose.

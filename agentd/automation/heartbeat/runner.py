@@ -5,7 +5,8 @@ commit.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agentd.automation.heartbeat.beat_sink import HEARTBEAT, BeatSink
 from agentd.automation.heartbeat.dependencies import BeatDependencies

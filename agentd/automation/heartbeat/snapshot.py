@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import structlog
+from msgspec import Struct
 
 from agentd.automation.heartbeat.dependencies import BeatDependencies
 from agentd.automation.heartbeat.gate import GateView
@@ -20,8 +20,7 @@ from agentd.core.turn import SessionKey
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """The input of the gates, and the state of HEARTBEAT.md. `digest` is "" if there is no readable
     file; `item_time` is when the next dated entry is due.
     """

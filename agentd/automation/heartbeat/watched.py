@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.automation.heartbeat.beat_sink import HEARTBEAT, BeatSink, CallSeen
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
@@ -59,8 +60,7 @@ class OutsideTools(Protocol):
         """Make the call again and return its output; failures are error outputs."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Poll:
+class _Poll(Struct, frozen=True):
     """The current answers to an entry's calls, and the last failure among them."""
 
     calls: tuple[WatchedCall, ...] = ()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
 import structlog
+from msgspec import Struct
 
 from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.jobs.slots import After, upcoming
@@ -42,8 +42,7 @@ _SHOWN = 5
 _COMPARED = 20  # slots of a cron expression that are checked against `min_interval`
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """A request for a job in the words of a command or tool call; "" for what was not given."""
 
     text: str

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.jobs.slots import again
@@ -60,8 +62,7 @@ class Reminders:
         return run
 
 
-@dataclass(frozen=True, slots=True)
-class RunDependencies:
+class RunDependencies(Struct, frozen=True):
     """The parts of the daemon that a question uses. `own` runs work to its end even if the caller
     is cancelled, until the daemon stops; `wake` tells the alerts' dispatcher.
     """

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
 
 from agentd.core.job import Job, Misfire, Missed, Step
 
@@ -21,8 +22,7 @@ _FIRST_PAUSE, _MOST_PAUSES = timedelta(minutes=2), 9  # doubling: 17 hours in al
 _EARLIEST = datetime.min.replace(tzinfo=UTC) + timedelta(days=2)
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """How late a slot may run under the misfire rule "skip" (`grace`), and how many late slots may
     run under "all" (`most`).
     """

@@ -11,8 +11,10 @@ import unicodedata
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.screening.ignorable import IGNORABLE, suspect
 from agentd.core.screening.lookalikes import passes_for, suspicious_words
@@ -25,8 +27,7 @@ class Severity(StrEnum):
     LOW = "low"  # occurs in attacks and in honest notes: only a warning
 
 
-@dataclass(frozen=True, slots=True)
-class Suspicion:
+class Suspicion(Struct, frozen=True):
     """One suspicious place. `line` and `column` count from 1. Findings with equal `key` are the
     same finding, whatever their line number.
     """

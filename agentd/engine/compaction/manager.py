@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from math import ceil
@@ -20,6 +19,8 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.compaction import Answer, CompactionPlan, CompactionReport, Question, Trigger
 from agentd.core.errors import ProviderError, ShuttingDown
@@ -61,8 +62,7 @@ _EXCERPTED = 1000  # rows that an excerpt summarises at most, the newest ones
 _CUTS = frozenset({Trigger.THRESHOLD, Trigger.OVERFLOW, Trigger.MANUAL, Trigger.NEW, Trigger.IDLE})
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """Whether a context is to be flushed or cut, and why; `tokens` is the next request's size."""
 
     tokens: int
@@ -71,8 +71,7 @@ class Need:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Saving:
+class _Saving(Struct, frozen=True):
     """The outcome of offering rows to memory: whether any were saved, and why others were not."""
 
     has_saved: bool = False
@@ -83,8 +82,7 @@ class _Saving:
         return _Saving(self.has_saved or not failure, self.failure or failure)
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
+class _Cut(Struct, frozen=True):
     """The outcome of a cut: whether rows left the context, the reason, and what was saved."""
 
     compacted: bool
@@ -92,8 +90,7 @@ class _Cut:
     saving: _Saving
 
 
-@dataclass(frozen=True, slots=True)
-class _StandIn:
+class _StandIn(Struct, frozen=True):
     """The replacement of old rows: `summary` (or an extract), `outside` (a summary of text from
     outside), and the `reason` for the report of the cut; `failure` says why there is none.
     """

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from agentd.core.errors import ConfigError
 from agentd.core.transcript import Row, RowRole, opens_turn
 from agentd.engine import tokens
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
+class Thresholds(Struct, frozen=True):
     """Token counts of the next request, `0 < flush_at < compact_at < window`."""
 
     window: int

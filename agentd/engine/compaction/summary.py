@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from hashlib import blake2b
 
 import structlog
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentd.core.clock import minute
 from agentd.core.errors import ProviderError
@@ -31,16 +32,14 @@ _TRIES = 2
 _MOST_BEGUN = 4  # sessions whose partial summary is kept
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryFault:
+class SummaryFault(Struct, frozen=True):
     """Why a summary may not replace rows: `code` for machines, `text` as a clause for the model."""
 
     code: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Struct, frozen=True):
     """The rows of one summary call; `digest` covers the earlier summary and all rows up to the last
     of these.
     """
@@ -49,8 +48,7 @@ class _Run:
     digest: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Begun:
+class _Begun(Struct, frozen=True):
     """A partial summary from a failed try; `digest` is that of the last run that it covers."""
 
     digest: bytes
@@ -70,8 +68,7 @@ class SummaryRefused(ProviderError):
         self.fault = fault
 
 
-@dataclass(slots=True)
-class Summariser:
+class Summariser(Struct):
     """Makes summaries of at most `longest` tokens, which replace rows. One call carries at most
     `part_tokens` of the conversation and takes at most `timeout` seconds.
 

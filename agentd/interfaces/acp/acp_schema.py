@@ -10,9 +10,9 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
 
+from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentd.core.errors import InvalidRequest
@@ -22,8 +22,7 @@ from agentd.core.spans import Span, Spans, shift_spans, unite_spans
 from agentd.interfaces.acp.faults import wrong_params
 
 
-@dataclass(frozen=True, slots=True)
-class SessionCall:
+class SessionCall(Struct, frozen=True):
     """A call of `session/new|load|resume|fork`. `session_id` is "" for `new`; `mcp_servers` are the
     objects in which the client describes the servers that it offers, their fields unchecked.
     """
@@ -34,8 +33,7 @@ class SessionCall:
     meta: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class OptionCall:
+class OptionCall(Struct, frozen=True):
     """A call of `session/set_mode|set_config_option`; a mode is a value of the option `mode`."""
 
     session_id: str
@@ -43,8 +41,7 @@ class OptionCall:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class CloseCall:
+class CloseCall(Struct, frozen=True):
     """A call of `session/close`; `cancels`: the running turn ends, too, if no other client has the
     session open.
     """
@@ -53,16 +50,14 @@ class CloseCall:
     cancels: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ListCall:
+class ListCall(Struct, frozen=True):
     """A call of `session/list`; "" where the client gave no value."""
 
     cwd: str
     cursor: str
 
 
-@dataclass(frozen=True, slots=True)
-class PromptCall:
+class PromptCall(Struct, frozen=True):
     """A call of `session/prompt`: the text of all its blocks joined, and the bytes of its images.
     `quoted` are the spans of `text` that the user did not write: resources, links and pastes.
     """

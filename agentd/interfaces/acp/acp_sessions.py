@@ -6,11 +6,12 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Protocol
 
 import structlog
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentd import __version__
 from agentd.core.errors import AgentdError, InvalidRequest, NotFound
@@ -44,8 +45,7 @@ _NO_MCP = "The MCP servers that this client offers are not used."
 Params = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class SessionView:
+class SessionView(Struct, frozen=True):
     """What clients are shown of a session besides its events."""
 
     replay_turns: int
@@ -63,8 +63,7 @@ class Welcome(Protocol):
         """Ask the owner and use the servers; `tell` sends the client the outcome."""
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(Struct, frozen=True):
     """What the other parts of agentd do for the session methods.
 
     `erase` deletes a session for good, `offer` has the available choices, `commands` are the slash

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from agentd.core.errors import InvalidRequest
 from agentd.core.turn import SessionKey
@@ -14,8 +15,7 @@ from agentd.interfaces.acp.peer import ClientRole
 Act = Callable[[SessionKey, str], Awaitable[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class SlashCommand:
+class SlashCommand(Struct, frozen=True):
     """One slash command. `act` takes the session and the text after the name, and returns the
     answer to show; `hint` describes that text.
     """

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
+from msgspec import Struct
 
 from agentd.core.errors import AgentdError, Busy, InvalidRequest, ShuttingDown
 from agentd.core.offloading import offload
@@ -36,16 +36,14 @@ _CANCEL = "$/cancel_request"  # the notification by which either side cancels it
 _HELLO = "initialize"
 
 
-@dataclass(frozen=True, slots=True)
-class Routes:
+class Routes(Struct, frozen=True):
     """The methods that clients may call, by name."""
 
     calls: Mapping[str, Handler]
     notifications: Mapping[str, Listener]
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """The routes of the owner's connections and of bound ones."""
 
     owner: Routes

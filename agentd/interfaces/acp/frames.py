@@ -6,8 +6,9 @@ What is refused is told in `agentd/core/strict.py`; half of a surrogate pair is,
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from agentd.core import strict
 
@@ -38,8 +39,7 @@ class FrameError(Exception):
         self.call_id = call_id
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A call that expects an answer."""
 
     id: CallId
@@ -47,16 +47,14 @@ class Request:
     params: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(Struct, frozen=True):
     """A call without an answer."""
 
     method: str
     params: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """The client's answer to a call of the daemon. `error` is None if the call succeeded."""
 
     id: CallId

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import structlog
+from msgspec.structs import replace
 
 from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.message import (

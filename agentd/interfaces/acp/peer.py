@@ -5,8 +5,10 @@ session), its profile, and the set of clients that get alerts.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.turn import SessionKey
@@ -20,8 +22,7 @@ _NO_SESSION = SessionKey("")
 _BEFORE_ACTING = frozenset({"initialize", "authenticate"})
 
 
-@dataclass(frozen=True, slots=True)
-class ClientRole:
+class ClientRole(Struct, frozen=True):
     """What a connection may access: everything, or only one `session`, for good.
 
     `has_acted`: it has called a method other than `initialize`, so it can no longer be bound.
@@ -120,8 +121,7 @@ class Withdrawn(AgentdError):
     code = "withdrawn"
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """What a client said about itself in `initialize`.
 
     `denies`: no user is present, so the client is asked nothing and shows no alerts. `shows_forms`:
@@ -166,8 +166,7 @@ class Peer(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class PeerReply:
+class PeerReply(Struct, frozen=True):
     """An answer and the notifications that follow it."""
 
     result: Any

@@ -6,11 +6,12 @@ import asyncio
 import json
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Protocol
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.ports import SubmittedTurn, TurnRunner
@@ -49,8 +50,7 @@ class AddMentioned(Protocol):
         """Return the message to submit; `tell` reports to its sender what was added."""
 
 
-@dataclass(slots=True)
-class _Storing:
+class _Storing(Struct):
     """A message that is being stored: the future for its sender, and whether the sender has
     cancelled it.
     """

@@ -6,11 +6,13 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from hashlib import sha256
 from itertools import groupby, pairwise
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import InvalidRequest
 from agentd.core.message import (
@@ -88,8 +90,7 @@ def read_line(
     return replace(row, source=_source(row, line, owner)), at
 
 
-@dataclass(frozen=True, slots=True)
-class Transcript:
+class Transcript(Struct, frozen=True):
     """A parsed transcript: rows with their times, and the bytes of the images in them."""
 
     dated: list[tuple[NewRow, datetime]]

@@ -6,9 +6,10 @@ import asyncio
 import base64
 import importlib.util
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.message import IMAGE_TYPES, image_type
@@ -16,8 +17,7 @@ from agentd.core.message import IMAGE_TYPES, image_type
 _LARGEST = 64 * 1024 * 1024  # bytes of the largest file that is read
 
 
-@dataclass(frozen=True, slots=True)
-class Attachment:
+class Attachment(Struct, frozen=True):
     """A checked image, with the name that the user sees."""
 
     name: str

@@ -25,10 +25,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from types import GenericAlias
 from typing import Annotated, Any, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
 
 from agentd.core.errors import InvalidRequest
 
@@ -52,8 +53,7 @@ class Caller(Protocol):
         """Return when the client has read most of what is queued for it, or has left."""
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
+class Param(Struct, frozen=True):
     """What a parameter's type and default do not say.
 
     `help` is for the command line; without it the parameter exists only in the ACP method. `flags`
@@ -77,8 +77,7 @@ class Param:
     usual: Any = ...
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """One parameter of a declared coroutine. `default` is `inspect.Parameter.empty` if the
     parameter is required.
     """
@@ -118,8 +117,7 @@ class Given:
         return self.default is inspect.Parameter.empty
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A declared command. `path` is like "jobs/add"; `run` takes the group's instance first; `show`
     formats the result for the terminal. The command line waits `seconds` for the answer and exits
     with 1 if `has_failed` says so of the result. Without `has_line` the command exists only as an
@@ -164,8 +162,7 @@ class Command:
         return next((name for name, hint in hints.items() if hint is Caller), "")
 
 
-@dataclass(frozen=True, slots=True)
-class Slash:
+class Slash(Struct, frozen=True):
     """A slash command, `/name`, typed in a chat. `run` takes the group's instance, the session and
     the text after the name, and returns the answer; `hint` describes that text. In sessions with
     other people the command is refused with the text `owners`; "" allows it there.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+from msgspec import Struct
 
 from agentd.core.errors import InvalidRequest
 from agentd.core.fact import FactStatus
@@ -63,8 +64,7 @@ class Changing(Protocol):
         """Drop proposed facts and return them. Raises NotFound."""
 
 
-@dataclass(frozen=True, slots=True)
-class TakenBack:
+class TakenBack(Struct, frozen=True):
     """An undone change. `removed` are facts that the change had added, which are gone now;
     `restored` are facts that have their earlier state again.
     """

@@ -6,9 +6,11 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from agentd.core.errors import AgentdError
 from agentd.interfaces.commands.declaration import Caller, Group, Param
@@ -103,8 +105,7 @@ class Logbook:
         return [p for p in (self._file, *(path for _, path in sorted(rotated))) if p.exists()]
 
 
-@dataclass(frozen=True, slots=True)
-class WantedLines:
+class WantedLines(Struct, frozen=True):
     """A filter for records: by session, turn and origin, and from a level on; "" and 0
     match all.
     """
@@ -122,8 +123,7 @@ class WantedLines:
         return all(not value or record.get(name) == value for name, value in asked)
 
 
-@dataclass(frozen=True, slots=True)
-class LogPage:
+class LogPage(Struct, frozen=True):
     """Records, oldest first, with the places before and after them from which to read on."""
 
     records: tuple[dict[str, Any], ...]
@@ -174,8 +174,7 @@ _Level = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class LogPlace:
+class LogPlace(Struct, frozen=True):
     """Where the daemon logs: to a file, to a unit's journal, or else to a terminal."""
 
     file: Path | None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from agentd.core.health import Problem
 from agentd.interfaces.commands.declaration import Group
@@ -28,8 +29,7 @@ async def _nothing() -> None:
     """Return None: no budget is checked."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatusParts:
+class StatusParts(Struct, frozen=True):
     """The sources of `agentd status`.
 
     `started` is the clock's monotonic second at which the daemon began. `provider` returns `{kind,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 CGROUP = Path("/proc/self/cgroup")
 _SYSTEM = Path("/etc/systemd/system")
 _LINGER = Path("/var/lib/systemd/linger")
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """A service unit, of the user's manager (`is_users`) or of the system's."""
 
     name: str

@@ -9,11 +9,12 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 import structlog
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from agentd.core.message import JsonObject
 from agentd.core.paths import ensure_private_dir, write_private
@@ -37,8 +38,7 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """A tool's definition. `description` and `schema` are bounded; `pin` is the digest of all that
     the server sent of the tool, before anything was cut.
     """
@@ -76,8 +76,7 @@ class Definition:
         return " ".join(self.description.split())
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogueEntry:
+class CatalogueEntry(Struct, frozen=True):
     """A tool's current definition and the one that the owner knows. `known` is from the first
     listing of the server or from the last change that the owner accepted; None for a tool that was
     added later.
@@ -99,8 +98,7 @@ class CatalogueEntry:
         return self.known or self.now
 
 
-@dataclass(frozen=True, slots=True)
-class ToolListing:
+class ToolListing(Struct, frozen=True):
     """All that a server has said of itself. `source` is the digest of the server's configuration
     (see `source` in reaching).
     """

@@ -7,8 +7,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from agentd.core.errors import ToolFailed
 from agentd.core.form import FormAnswer
@@ -19,8 +20,7 @@ Show = Callable[[str], None]
 Fill = Callable[[str, Mapping[str, Any]], Awaitable[FormAnswer]]
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """What a server says of itself: instructions, and tools as they came over the wire."""
 
     instructions: str
@@ -28,16 +28,14 @@ class Said:
     has_resources: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ServerAnswer:
+class ServerAnswer(Struct, frozen=True):
     """The answer to a call. `is_error` is the server's own report that the tool failed."""
 
     text: str
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ListedResource:
+class ListedResource(Struct, frozen=True):
     """A resource that a server offers."""
 
     uri: str

@@ -12,13 +12,14 @@ import os
 import stat
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from agentd.core.errors import AgentdError, InvalidRequest, NotFound, ShuttingDown
 from agentd.core.paths import ensure_private_dir, write_private
@@ -38,8 +39,7 @@ _EARLY = 60.0  # seconds before its expiry at which a token is renewed
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class KeptLogin:
+class KeptLogin(Struct, frozen=True):
     """The result of a login. `access`, `refresh` and `client_secret` are secrets. `expires_at` is
     in seconds since 1970, None if the service did not say. `missing` are scopes that the service
     has asked for since the login. `ended` says why the login can no longer be used, "" while it
@@ -208,8 +208,7 @@ class LoginStore:
         return KeptLogin(expires_at=None if expires_at is None else float(expires_at), **kept)
 
 
-@dataclass(frozen=True, slots=True)
-class LoginAnswer:
+class LoginAnswer(Struct, frozen=True):
     """The parameters of the browser's redirect at the end of a login."""
 
     code: str
@@ -248,8 +247,7 @@ LogIn = Callable[[str, LoginWay], Awaitable[None]]
 """Logs in, given the redirect URI, and stores the login. Raises AgentdError."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoginDoor:
+class LoginDoor(Struct, frozen=True):
     """How to log in to a server, and where its login is stored."""
 
     store: LoginStore

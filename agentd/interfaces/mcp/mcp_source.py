@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import ToolFailed
 from agentd.core.ports import FormAsker, Gate, Tool
@@ -51,8 +53,7 @@ _CALL = ToolSpec(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ServerLimits:
+class ServerLimits(Struct, frozen=True):
     """Bounds on what MCP servers add to prompts and answers."""
 
     prompt_bytes: int = 1500

@@ -6,7 +6,9 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import ToolFailed
 from agentd.core.outside import replace_spans
@@ -24,8 +26,7 @@ _MOST = 5  # resources of one message
 Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceMention:
+class ResourceMention(Struct, frozen=True):
     """A resource that a message mentions."""
 
     server: str
@@ -107,8 +108,7 @@ class Mentions:
             return ToolOutput(f"It was not read: {error.message}.", is_error=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _MentionGate:
+class _MentionGate(Struct, frozen=True):
     """The gate of such a read: asks as turns do. Nothing is journalled, since a read can be
     repeated.
     """

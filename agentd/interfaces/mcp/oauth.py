@@ -8,7 +8,6 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, replace
 from urllib.parse import urljoin
 
 import httpx2
@@ -31,6 +30,8 @@ from mcp.shared.auth import (
     OAuthToken,
 )
 from mcp_types import LATEST_PROTOCOL_VERSION
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import AnyUrl, ValidationError
 
 from agentd import __version__
@@ -59,8 +60,7 @@ _LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
 _HEADERS = {"Accept": "application/json, text/event-stream", "Accept-Encoding": "identity"}
 
 
-@dataclass(frozen=True, slots=True)
-class LoginOrder:
+class LoginOrder(Struct, frozen=True):
     """The server to log in to, and the client to log in as. Without `client_id` agentd registers
     itself; a `client_id` that is a URL is the address of a document about the client. `scope` is
     asked for in addition to what the service names.

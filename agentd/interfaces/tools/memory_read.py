@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentd.core.errors import FileMissing, NotFound, ToolFailed
 from agentd.core.ports import Gate, Recall
@@ -58,8 +59,7 @@ class MemoryRead:
         raise ToolFailed("a read was cut by a restart", cure="Read again.")
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
+class _Page(Struct, frozen=True):
     """Whole lines of a file: `last` is the number of the last one, `told` the output's text."""
 
     lines: Sequence[str]

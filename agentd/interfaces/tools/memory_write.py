@@ -23,12 +23,13 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import EditConflict, FileMissing, PathRefused, ToolFailed
 from agentd.core.ports import Clock, Gate, Workspace
@@ -288,8 +289,7 @@ class MemoryWrite:
         await self._workspace.apply(intent, reader if seen else Reader(_SELF, call.kind), by)
 
 
-@dataclass(frozen=True, slots=True)
-class NoteChange:
+class NoteChange(Struct, frozen=True):
     """A change of one file. A patch replaces `old` by `content`: its only occurrence, or all if
     `every`.
     """
@@ -301,8 +301,7 @@ class NoteChange:
     every: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NoteStamp:
+class NoteStamp(Struct, frozen=True):
     """The time and origin that are written with an entry in today's note."""
 
     time: str  # HH:MM in the owner's zone
@@ -435,8 +434,7 @@ _DONE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(Struct, frozen=True):
     """A change worked out against the file on disk; `approval` is the question if the user must be
     asked.
     """

@@ -12,10 +12,10 @@ import ssl
 import zlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from email.message import Message
 
 import httpx
+from msgspec import Struct
 
 from agentd import __version__
 from agentd.interfaces.web.guard import Address, AddressGuard, Target, parse_url
@@ -29,8 +29,7 @@ _GZIP_BEGINS = b"\x1f\x8b"
 _SHOWN = 200  # characters of an address in a message
 
 
-@dataclass(frozen=True, slots=True)
-class FetchLimits:
+class FetchLimits(Struct, frozen=True):
     """Bounds of one fetch: seconds with all redirects, bytes of the body (`most`), number of
     redirects.
     """
@@ -40,8 +39,7 @@ class FetchLimits:
     redirects: int
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """An answer. `media_type` and `charset` are those of the header, "" if it names none; `is_cut`
     says that the body was longer.
     """

@@ -11,7 +11,6 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -22,6 +21,7 @@ from ipaddress import (
 )
 
 import httpx
+from msgspec import Struct
 
 from agentd.interfaces.web.web_faults import WebFault
 
@@ -66,8 +66,7 @@ _PUBLIC_V6 = IPv6Network("2000::/3")
 _LONGEST_URL = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A parsed web address. It is parsed once, so that what was checked is what is requested."""
 
     url: httpx.URL

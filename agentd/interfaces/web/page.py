@@ -16,8 +16,9 @@ import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agentd.interfaces.web.fetcher import Fetched
 from agentd.interfaces.web.web_faults import WebFault
@@ -51,8 +52,7 @@ _CHARSETS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class WebPage:
+class WebPage(Struct, frozen=True):
     """A page as it is shown to the model. `note` says, in agentd's words, what is left out."""
 
     url: str

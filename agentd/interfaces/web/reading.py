@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
+
+from msgspec import Struct
 
 from agentd.core.errors import ConfigError
 from agentd.core.redaction import Redactor
@@ -125,8 +126,7 @@ def _as_text(found: WebHit) -> str:
     return "\n".join(filter(None, (about, found.url, found.words)))
 
 
-@dataclass(frozen=True, slots=True)
-class WebHit:
+class WebHit(Struct, frozen=True):
     """A search result."""
 
     url: str

@@ -11,11 +11,13 @@ import re
 from bisect import bisect_right
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import accumulate, chain
 from math import log
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentd.core.erasure import MASK, Erasure, Mark, Sought, Written, mask_spans, sentences_in
 from agentd.core.fact import Mention
@@ -44,16 +46,14 @@ _BEFORE, _CLOSE = timedelta(minutes=10), timedelta(seconds=1)  # from typing to 
 _VERSION = re.compile(r"@\d+:\d+$")
 
 
-@dataclass(frozen=True, slots=True)
-class Also:
+class Also(Struct, frozen=True):
     """A mention that stays unless the user names it, with the marks that would erase it."""
 
     mention: Mention
     marks: tuple[Mark, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A text that may state one of these facts (by id), with all places that contain this very
     text. `words` are the shared words by which it was found; empty if it was found otherwise.
     """
@@ -108,8 +108,7 @@ class Words:
         return sorted(found)
 
 
-@dataclass(slots=True)
-class Survey:
+class Survey(Struct):
     """The result of looking through all texts once.
 
     `near` are lines similar in meaning to a fact, by its id; `quoted` are whole rows of which a
@@ -134,8 +133,8 @@ class Survey:
     _by_word: dict[str, deque[Written]] = field(default_factory=dict)
     _besides: dict[str, list[Written]] = field(default_factory=lambda: defaultdict(list))
     _naming: deque[Written] = field(default_factory=lambda: deque(maxlen=_MOST_NAMING))
-    _names: frozenset[str] = field(init=False)  # words that are significant however frequent
-    _words: Words = field(init=False)
+    _names: frozenset[str] = frozenset()  # words that are significant however frequent
+    _words: Words = field(default_factory=lambda: Words(frozenset()))
     _common: set[str] = field(default_factory=set)  # words found to be common
     _expected: int = 0  # texts
     # Fact ids by the place at which texts are read whatever they say.

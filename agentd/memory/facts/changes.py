@@ -5,8 +5,9 @@ and in the rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from agentd.core.erasure import MASK
 from agentd.core.errors import InvalidRequest, NotFound

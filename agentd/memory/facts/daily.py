@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from functools import partial
 from typing import Any
 
 import structlog
+from msgspec import Struct, field
 
 from agentd.core.errors import AgentdError, NotFound
 from agentd.core.fact import (
@@ -58,8 +58,7 @@ _AGEING = frozenset({Category.PROJECT, Category.DECISION, Category.OUTCOME})
 _LEFT = 0.9  # share of the cap that stays after an eviction
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Struct):
     """The findings of a review. `duplicates` and `conflicts` map the fact to end to the one that
     stays.
     """

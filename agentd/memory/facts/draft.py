@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentd.core.fact import (
     NO_SESSION,
@@ -23,8 +25,7 @@ from agentd.core.turn import SessionKey
 from agentd.memory.facts.known import FactLookup, Known, Tombstones, comparable
 
 
-@dataclass(frozen=True, slots=True)
-class OperationContext:
+class OperationContext(Struct, frozen=True):
     """What a change needs besides the facts. `said` is the existing evidence by fact id; `session`
     is where the change is reported.
     """

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from agentd.core.errors import InvalidRequest
 from agentd.core.fact import (

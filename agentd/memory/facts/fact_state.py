@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import structlog
+from msgspec import Struct
 
 from agentd.core.errors import EditConflict, WorkspaceError
 from agentd.core.fact import NO_SESSION, ErasureReport, Fact, FactChange
@@ -49,8 +49,7 @@ _TRIES = 5
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class PageNotices:
+class PageNotices(Struct, frozen=True):
     """What was wrong with the page when it was last read."""
 
     troubles: tuple[Trouble, ...] = ()

@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
+from msgspec import Struct
 
 from agentd.core.event import Noticed, TurnEnded, TurnEvent
 from agentd.core.fact import Fact, FactHit
@@ -53,8 +53,7 @@ CHANGED = 0.5  # share of the budget that changes may take before a new snapshot
 _COMPACTION = "compaction"  # tag of notices that a context was compacted or emptied
 
 
-@dataclass(slots=True)
-class _Session:
+class _Session(Struct):
     """The facts in a session's system prompt. `facts` is None if all of them would be too many."""
 
     text: str

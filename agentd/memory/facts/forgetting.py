@@ -12,12 +12,13 @@ import asyncio
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 from typing import Any
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.erasure import MASK, Erasure, Mark, Sought, Written, join_erasures
 from agentd.core.errors import AgentdError, Busy, InvalidRequest, NotFound
@@ -195,8 +196,7 @@ _UNMARKED_CURE = (
 Copies = Callable[[Erasure], Awaitable[Sequence[str]]]
 
 
-@dataclass(frozen=True, slots=True)
-class ForgottenPlace:
+class ForgottenPlace(Struct, frozen=True):
     """An Eraser made of a name and a function."""
 
     name: str

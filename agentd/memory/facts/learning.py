@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from weakref import WeakValueDictionary
 
 import structlog
+from msgspec.structs import replace
 
 from agentd.core.compaction import Answer, CompactionPlan, Question
 from agentd.core.errors import AgentdError, ProviderError, ShuttingDown, StorageError

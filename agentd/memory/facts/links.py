@@ -12,10 +12,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from math import log
+
+from msgspec import Struct
 
 from agentd.core.fact import Fact
 from agentd.core.text import UNSPACED
@@ -41,8 +42,7 @@ _OF = "'s "
 _CALLED = " name"  # ends relations such as ("user", "dog name", "Rex")
 
 
-@dataclass(frozen=True, slots=True)
-class LinkWay:
+class LinkWay(Struct, frozen=True):
     """A chain of facts, each linked to the one before. `score` is how well they answer together,
     `relation` how closely they relate to the whole question: shared words plus highest cosine,
     0..2.
@@ -53,8 +53,7 @@ class LinkWay:
     relation: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Joint:
+class _Joint(Struct, frozen=True):
     """The linking parts of a fact: subject, relation and value, as normalised names."""
 
     subject: str

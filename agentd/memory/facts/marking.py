@@ -15,10 +15,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.erasure import Erasure, Excerpt, Mark, Sought, Written
 from agentd.core.errors import AgentdError, ProviderError
@@ -49,16 +50,14 @@ _MOST_PASSAGES = 10  # passages shown of one text
 _NONE = re.compile(r"\[\s*\]")
 
 
-@dataclass(frozen=True, slots=True)
-class MarkedPassage:
+class MarkedPassage(Struct, frozen=True):
     """A candidate, or a part of a long one, as it is shown to the model."""
 
     text: str
     where: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Portion:
+class Portion(Struct, frozen=True):
     """One request, which asks which of the passages state one of the facts."""
 
     facts: tuple[Sought, ...]
@@ -256,8 +255,7 @@ _LONGER = 4  # and of one taken from a sentence
 _ENDING = 3  # characters by which the endings of two forms may differ
 
 
-@dataclass(frozen=True, slots=True)
-class _Quote:
+class _Quote(Struct, frozen=True):
     """A quote from the evidence, its places, and the facts that it proves."""
 
     text: str

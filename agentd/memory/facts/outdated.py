@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 import structlog
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentd.core.errors import AgentdError, FileMissing
 from agentd.core.fact import Evidence, Fact, FactStatus, Provenance
@@ -146,8 +147,7 @@ class Outdated:
         return tuple(hits[at] for at in within(costs, budget, query.limit))
 
 
-@dataclass(frozen=True, slots=True)
-class Gone:
+class Gone(Struct, frozen=True):
     """A past fact and its current successor (itself if it has none), with the lines of both on the
     page.
     """
@@ -186,8 +186,7 @@ class Gone:
         return Hit(chunk, score, {"current": 1.0})
 
 
-@dataclass(slots=True)
-class Past:
+class Past(Struct):
     """The past facts, indexed by rows, lines and phrases. Pure."""
 
     by_row: dict[Provenance, list[Gone]] = field(default_factory=lambda: defaultdict(list))

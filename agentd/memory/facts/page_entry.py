@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from agentd.core.fact import (
     Category,
@@ -53,8 +54,7 @@ class BadLine(ValueError):
         self.cure = cure
 
 
-@dataclass(frozen=True, slots=True)
-class PageEntry:
+class PageEntry(Struct, frozen=True):
     """A fact as its line states it. Fields that the line lacks are None; `id` is "" for a line
     written by hand.
     """

@@ -11,11 +11,11 @@ import difflib
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any, Literal, Protocol
 
 import structlog
+from msgspec import Struct
 
 from agentd.core.errors import FileMissing, NotFound
 from agentd.core.fact import NO_SESSION, Category, Evidence, Fact, FactSource, FactStatus
@@ -59,8 +59,7 @@ class ProposalBook(Protocol):
         """Return the facts that the user may want to have forgotten."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sayings:
+class Sayings(Struct, frozen=True):
     """How often a fact was said, when first and last, and in which sessions."""
 
     times: int
@@ -78,8 +77,7 @@ class Sayings:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Wish:
+class _Wish(Struct, frozen=True):
     """A line that a file should have: in place of the line of the fact `instead_of`, or at the end.
     If the file has it already, only the old line is to be deleted.
     """
@@ -91,8 +89,7 @@ class _Wish:
     is_said: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """A change of a file for a fact. `digest` identifies exactly this change, and is what the user
     accepts. `replaces` is the fact whose line is replaced; `problem` says why the change cannot be
     made.
@@ -125,8 +122,7 @@ class Proposal:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class AnsweredProposal:
+class AnsweredProposal(Struct, frozen=True):
     """The outcome of an answer, and the proposal in its present state."""
 
     proposal: Proposal
@@ -245,8 +241,7 @@ class Proposals:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(Struct, frozen=True):
     """The inputs of proposals."""
 
     facts: Known

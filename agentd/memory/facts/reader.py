@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, pairwise, zip_longest
 from operator import attrgetter
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import ProviderError
 from agentd.core.fact import (
@@ -55,8 +56,7 @@ _NEWEST = 10  # newest facts, always shown: corrections often concern what was j
 _creation = attrgetter("noted_at", "id")
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Struct, frozen=True):
     """The next rows of a session to be read, up to row `last`. `spoken` is empty if the user says
     nothing in them; it may begin with the agent's message before them. `withheld` counts sentences
     that are not shown because they reveal a secret.

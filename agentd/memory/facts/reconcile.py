@@ -7,8 +7,10 @@ line is gone is forgotten, unless many lines are gone at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentd.core.fact import (
     Category,
@@ -43,8 +45,7 @@ _REFUSED = {  # reason and cure
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PageChange:
+class PageChange(Struct, frozen=True):
     """One step from a state of page and rows to the next. `write` is for the rows, `written` are
     facts whose lines are written. Lines without an id are given by index: `adopted` ones become the
     fact's line, `cut` ones are deleted. `dropped` are ids whose lines are deleted. `revived` are
@@ -74,8 +75,7 @@ class PageChange:
         return known.after((*write.facts, *dead), write.removed, write.parked)
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
+class Differences(Struct, frozen=True):
     """How the page differs from the rows."""
 
     taken: tuple[Fact, ...] = ()  # facts in the state that the page gives

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct
 
 from agentd.core.fact import Category, Evidence, Fact, FactOperation, FactSource, Op, Triple
 from agentd.core.outside import replace_spans
@@ -39,8 +40,7 @@ _KNOWN, _SAID = "known facts", "conversation"
 _ASK = "List now what this conversation changes in what is known."
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
+class Spoken(Struct, frozen=True):
     """One message of the conversation to be read. Only clean words of the user count as evidence.
     `quotations` are spans of somebody else's words, or that reveal a secret; those in `hidden` are
     never shown in a request. `withheld` counts the sentences that reveal secrets.
@@ -64,8 +64,7 @@ class Spoken:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class WireItem:
+class WireItem(Struct, frozen=True):
     """One object of an answer, as written. `name` is its position, "#1" for the first; `ids` of
     later objects can refer to it. `message` is None if no message is cited.
     """

@@ -7,9 +7,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+
+from msgspec import Struct
 
 from agentd.core.erasure import sentences_in
 from agentd.core.fact import Category, Evidence, Fact, FactSource, Triple
@@ -23,8 +24,7 @@ _WORD = re.compile(r"\w+")
 _USER = "user"
 
 
-@dataclass(frozen=True, slots=True)
-class Withheld:
+class Withheld(Struct, frozen=True):
     """A secret and the places where the user told it. `fact` describes it in the form of a fact,
     but is never stored.
     """

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple, assert_never
+
+from msgspec import Struct
 
 from agentd.core.graph import FactHash
 from agentd.memory.graph.paths import Way
@@ -90,8 +91,7 @@ class AnswerRow(NamedTuple):
         return one_line(" ".join(words))
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """A name that is not in the graph, and labels similar to it."""
 
     name: str
@@ -104,8 +104,7 @@ class Unknown:
         return words
 
 
-@dataclass(frozen=True, slots=True)
-class GraphAnswer:
+class GraphAnswer(Struct, frozen=True):
     """The rows, best first. `reason` says why there are none. `unknown` are names in the question
     that are not in the graph, also if others gave rows. `by` is the way of recall, which defines
     the scores.

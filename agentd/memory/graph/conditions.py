@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, assert_never
+
+from msgspec import Struct
 
 from agentd.memory.graph.query import Comparison, Condition, Conjunction, Disjunction, Negation
 from agentd.zero.naming import normal_label, normal_predicate
@@ -22,8 +23,7 @@ _OPERATORS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Normalised:
+class Normalised(Struct, frozen=True):
     """A condition with normalised names, and what it needs."""
 
     condition: Condition

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
+
+from msgspec import Struct
 
 from agentd.core.erasure import Erasure
 from agentd.core.evidence import CONSOLIDATION, Consolidated, Trace, belief, evidence, read_evidence
@@ -33,8 +34,7 @@ from agentd.zero.formats.writing import write
 from agentd.zero.hashes import context_hash, episode_hash
 
 
-@dataclass(frozen=True, slots=True)
-class KeptRecords:
+class KeptRecords(Struct, frozen=True):
     """One kept episode (said by another agent, or a promotion): its row, and its parsed record."""
 
     row: KeptEpisode

@@ -10,9 +10,10 @@ it no longer holds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from agentd.core.errors import GraphError
 from agentd.core.evidence import ENDED, FACTS, SAID
@@ -163,8 +164,7 @@ _LITERAL = Aliases({})
 _SAYING = frozenset({FactStatus.ACTIVE, FactStatus.SUPERSEDED, FactStatus.ENDED})
 
 
-@dataclass(frozen=True, slots=True)
-class Saying:
+class Saying(Struct, frozen=True):
     """An episode derived from facts: facts that say the same at the same time and place share one.
     Its confidence is the highest of theirs, and `refs` are their ids.
     """
@@ -195,8 +195,7 @@ class Saying:
         return record_of(CompilerInput((one,), context), _LITERAL)
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(Struct, frozen=True):
     """The graph's content from facts, under these names. `holding` are the facts that hold now, by
     id, with their triples in these names; `unfit` are ids of facts whose words are not valid
     labels.

@@ -8,11 +8,11 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
 import structlog
+from msgspec import Struct
 
 from agentd.core.errors import FileMissing, FileUnreadable, GraphError, PathRefused
 from agentd.core.evidence import FACTS, SHARED
@@ -38,8 +38,7 @@ _SHARE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     """The imported content of a file, and how many graphs in it are unreadable."""
 
     records: tuple[Record, ...]

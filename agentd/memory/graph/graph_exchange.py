@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentd.core.errors import GraphError, InvalidRequest
 from agentd.core.evidence import SHARED
@@ -33,16 +34,14 @@ from agentd.zero.formats.writing import write
 FILE = "file"  # teller of imported texts without one
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeState:
+class ExchangeState(Struct, frozen=True):
     """The state of the graph at a moment, and its `.0c` text."""
 
     checkpoint: Checkpoint
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Struct, frozen=True):
     """The result of taking in a message: numbers of new episodes, of known ones, of withdrawn ones,
     and of those kept out because they had been withdrawn, or forgotten here, before.
     """
@@ -53,8 +52,7 @@ class Taken:
     kept_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Logged:
+class Logged(Struct, frozen=True):
     """The verdict on the chain, and the tellers of whom something else is stored than the chain
     says.
     """

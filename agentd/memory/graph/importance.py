@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import log1p
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.graph import ConceptHash, Edge
 from agentd.memory.graph.paths import Path
@@ -17,8 +19,7 @@ from agentd.memory.graph.traversal import Traversal
 HALF_LIFE = timedelta(days=7)
 
 
-@dataclass(frozen=True, slots=True)
-class ImportanceWeights:
+class ImportanceWeights(Struct, frozen=True):
     """The weights of the parts. Raises ValueError unless they are non-negative and sum to 1."""
 
     confidence: float = 0.35
@@ -35,8 +36,7 @@ class ImportanceWeights:
 WEIGHTS = ImportanceWeights()
 
 
-@dataclass(frozen=True, slots=True)
-class ImportanceParts:
+class ImportanceParts(Struct, frozen=True):
     """The parts of a score, each in [0, 1].
 
     `confidence` is that of the path. `recency` is 2^(−age / 7 days) of the newest episode among the
@@ -61,8 +61,7 @@ class ImportanceParts:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RankedConcept:
+class RankedConcept(Struct, frozen=True):
     """A concept that was reached; `facts` are those seen about it, the surest first."""
 
     concept: ConceptHash
@@ -73,8 +72,7 @@ class RankedConcept:
     parts: ImportanceParts
 
 
-@dataclass(slots=True)
-class _Seen:
+class _Seen(Struct):
     """What a walk saw of a concept."""
 
     newest: datetime

@@ -11,11 +11,11 @@ import hmac
 import re
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol
 
 import structlog
+from msgspec import Struct
 
 from agentd.core.errors import AgentdError, GraphError, StorageCorrupt, StorageError, WorkspaceError
 from agentd.core.failpoints import hit
@@ -39,10 +39,8 @@ _ENTRY = re.compile(
 _HEAD = re.compile(r"(0|[1-9][0-9]{0,11}) ([0-9a-f]{64})\n")
 
 
-class EntryHash(Digest):
+class EntryHash(Digest, frozen=True):
     """Identifies an entry by its content and all entries before it."""
-
-    __slots__ = ()
 
 
 START = EntryHash(bytes(SIZE))  # precedes the first entry
@@ -63,8 +61,7 @@ class ChainFiles(Protocol):
         """Replace the file by these bytes, whole or not at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class JournalReceipt:
+class JournalReceipt(Struct, frozen=True):
     """Proves later that an entry is about some content. `salt` is stored with the content and
     erased with it: then nobody can find out what the entry was about, not even by guessing.
     """
@@ -73,8 +70,7 @@ class JournalReceipt:
     salt: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The result of checking the chain. `bad` is the number of the first entry that was changed or
     is missing; 0 means the head record, None that all is well.
     """
@@ -165,8 +161,7 @@ class JournalChain:
         return found.verdict.entries, found.last
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """The state of the files. `whole` is the length in bytes of the complete entries; `is_behind`:
     the head record has still to be brought up to the last entry.
     """

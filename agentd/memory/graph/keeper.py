@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 import structlog
+from msgspec import Struct
 
 from agentd.core.erasure import Erasure
 from agentd.core.errors import AgentdError, FileMissing, GraphError, WorkspaceError
@@ -56,8 +56,7 @@ class KnownFacts(Protocol):
         """Return the evidence of each of these facts."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(Struct, frozen=True):
     """What the tables should hold."""
 
     derived: Derived

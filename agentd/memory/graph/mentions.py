@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from agentd.core.errors import GraphError
 from agentd.core.text import UNSPACED, at_first_use
@@ -23,8 +24,7 @@ _POSSESSIVE = re.compile("['’]s$", re.IGNORECASE)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-"
 
 
-@dataclass(frozen=True, slots=True)
-class NamedMention:
+class NamedMention(Struct, frozen=True):
     """The characters `start` to `end` (excluded) of a text, and the labels they may stand for.
     `is_owner`: they are a possessive.
     """

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Self
+
+from msgspec import Struct
 
 from agentd.core.graph import ConceptHash, Edge
 
@@ -37,8 +38,7 @@ class Way(StrEnum):
         return ROUNDS if self is Way.ACTIVATION else MAX_DEPTH
 
 
-@dataclass(frozen=True, slots=True)
-class PathLimits:
+class PathLimits(Struct, frozen=True):
     """The limits of a walk.
 
     `depth` is the number of facts in a path, at most 4; `results` the number of concepts found, at

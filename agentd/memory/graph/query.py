@@ -22,9 +22,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from agentd.core.errors import QueryError
 from agentd.memory.graph.paths import DEPTH, MAX_RESULTS, Way
@@ -62,8 +63,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A token of a question: `text` as written, `word` without quotes. Line and column count from
     1.
     """
@@ -157,8 +157,7 @@ _QUERY_KINDS = {kind.value: kind for kind in QuestionKind}
 _WAYS = {way.value: way for way in Way}
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """A field compared with a name (`value` is a str) or with a number (a float)."""
 
     field: str
@@ -166,22 +165,19 @@ class Comparison:
     value: str | float
 
 
-@dataclass(frozen=True, slots=True)
-class Negation:
+class Negation(Struct, frozen=True):
     """A condition that must be false."""
 
     condition: Condition
 
 
-@dataclass(frozen=True, slots=True)
-class Conjunction:
+class Conjunction(Struct, frozen=True):
     """Conditions that must all be true."""
 
     conditions: tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Disjunction:
+class Disjunction(Struct, frozen=True):
     """Conditions of which at least one must be true."""
 
     conditions: tuple[Condition, ...]
@@ -190,8 +186,7 @@ class Disjunction:
 Condition: TypeAlias = Comparison | Negation | Conjunction | Disjunction
 
 
-@dataclass(frozen=True, slots=True)
-class GraphQuery:
+class GraphQuery(Struct, frozen=True):
     """A parsed question; `names` are as written. Without names it asks about all facts with the
     predicate that `where` demands. Raises QueryError for a way that finds no results of this kind,
     or needs names.

@@ -5,8 +5,10 @@ names.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import QueryError
 from agentd.core.graph import Concept, ConceptHash
@@ -315,8 +317,7 @@ def _unseen(seeds: dict[ConceptHash, str], traversal: Traversal) -> list[str]:
     return sorted({*seeds.values()} - {name for one, name in seeds.items() if one.value in seen})
 
 
-@dataclass(frozen=True, slots=True)
-class _Reached:
+class _Reached(Struct, frozen=True):
     """What a walk reached, with the scores of its way: importance along paths, or activation."""
 
     by: Way

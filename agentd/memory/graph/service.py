@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
+from msgspec import Struct, field
 
 from agentd.core.errors import AgentdError, InvalidRequest, QueryError
 from agentd.core.evidence import OWN, SHARED, Trace
@@ -102,8 +102,7 @@ _KINDS = frozenset(form for kind in Wanted for form in (kind.value, f"{kind.valu
 Scopes = Sequence[str] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Recalled:
+class Recalled(Struct, frozen=True):
     """What a session recalled. `is_foreign`: others than the owner said some of it, or they alone
     have named a label proposed for an unknown name. `tellers` are the other agents, with what each
     said.

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.erasure import Erasure
 from agentd.core.errors import FactsOff, InvalidRequest, NotFound
@@ -35,8 +37,7 @@ _LITERAL = Aliases({})
 Name = Callable[[str, str, str], EpisodeHash]  # arguments: fact id, space, salt
 
 
-@dataclass(frozen=True, slots=True)
-class ShownFacts:
+class ShownFacts(Struct, frozen=True):
     """A fact shared in a space; `is_sent`: a message has announced it."""
 
     space: str
@@ -44,8 +45,7 @@ class ShownFacts:
     is_sent: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """A message: its text, and the numbers of facts it announces and withdraws."""
 
     text: str
@@ -229,8 +229,7 @@ class Sharing:
         return shares, known
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Struct, frozen=True):
     """The facts that hold, and how this agent announces them."""
 
     said: Derived

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
+
+from msgspec import Struct
 
 from agentd.core.graph import ConceptHash, Edge, FactHash
 from agentd.core.ports import Walk
@@ -15,8 +16,7 @@ DECAY = 0.5  # factor for each fact that passes activation on
 THRESHOLD = 0.05  # least activation with which a concept passes it on
 
 
-@dataclass(frozen=True, slots=True)
-class Activation:
+class Activation(Struct, frozen=True):
     """The result of spreading.
 
     `levels` is the activation of every concept with at least 0.05, in (0, 1], highest first.

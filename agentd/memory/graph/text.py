@@ -20,9 +20,10 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final, Protocol, TypeVar
+
+from msgspec import Struct
 
 from agentd.core.evidence import OWN
 from agentd.core.graph import (
@@ -74,8 +75,7 @@ class Notes(Protocol):
         """Store a value under the name."""
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenGraph:
+class WrittenGraph(Struct, frozen=True):
     """How many files the graph's text has now, and how many episodes they contain."""
 
     files: int

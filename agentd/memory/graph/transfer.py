@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import GraphError
 from agentd.core.evidence import CONSOLIDATION, SHARED
@@ -46,8 +48,7 @@ _AHEAD = timedelta(days=1)  # how far another clock may be ahead
 _Context = Callable[[ConceptContext, str], ConceptContext]
 
 
-@dataclass(frozen=True, slots=True)
-class ShareMessage:
+class ShareMessage(Struct, frozen=True):
     """A checked message of another agent: its episodes, and those of its own that it withdraws.
     `sender` is how it names itself, "" if it has no episodes.
     """

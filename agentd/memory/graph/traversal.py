@@ -8,10 +8,11 @@ gives the same answer.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 from typing import Self
+
+from msgspec import Struct
 
 from agentd.core.graph import Around, ConceptHash, Edge
 from agentd.core.ports import Walk
@@ -20,8 +21,7 @@ from agentd.memory.graph.paths import LIMITS, Path, PathLimits, PathStep
 _ORDER, _NEARNESS = attrgetter("order"), attrgetter("nearness")
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """The visible part of the graph: the facts of these audiences (None: of all), with their
     confidence at `now` (None: as they were said).
     """
@@ -93,8 +93,7 @@ def _around(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Traversal:
+class Traversal(Struct, frozen=True):
     """The result of a walk.
 
     `reached` holds the best path to each concept, the surest first, at most `PathLimits.results`.

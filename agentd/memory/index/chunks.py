@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.search import Chunk, Source
 from agentd.core.times import date_in
@@ -23,8 +25,7 @@ Cut = tuple[Sequence[Piece], HeadingStanding | None]
 _FORMAT = "1"  # raise to have every note cut again
 
 
-@dataclass(frozen=True, slots=True)
-class Chunker:
+class Chunker(Struct, frozen=True):
     """A way of cutting notes. `identity` names it with its parameters; notes that were cut under
     another identity are cut again.
     """

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Hashable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from enum import Flag, auto
 
 import structlog
+from msgspec.structs import replace
 
 from agentd.core.errors import AgentdError
 from agentd.core.health import Problem

@@ -6,8 +6,10 @@ import hashlib
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.search import Chunk, Patch
 from agentd.core.workspace import FileView
@@ -25,8 +27,7 @@ _FAR = 64  # lines within which equal lines are searched after a difference
 _TOLD = 3  # equal lines in a row that end a difference
 
 
-@dataclass(frozen=True, slots=True)
-class NoteWay:
+class NoteWay(Struct, frozen=True):
     """How a note is cut. A change of any field changes all chunks of the note."""
 
     chunker: Chunker
@@ -34,8 +35,7 @@ class NoteWay:
     day: date | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """The chunks of a note that begin at line `since` (from 1) or later. Everything before that
     line is unchanged.
     """
@@ -44,8 +44,7 @@ class Part:
     chunks: Sequence[Chunk]
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
+class _Mark(Struct, frozen=True):
     """A place from which a note can be cut on: after `begin` characters and `above` lines, as long
     as the note still begins with the `proven` characters that have this digest.
     """
@@ -112,8 +111,7 @@ class Growing:
             self._marks.popitem(last=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _LineMarks:
+class _LineMarks(Struct, frozen=True):
     """The lines of a note in the state `indexed`, each as a hash of `_MARK` bytes."""
 
     indexed: str

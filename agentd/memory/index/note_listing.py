@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentd.core.health import Problem
 from agentd.core.ports import Clock
@@ -68,8 +69,7 @@ CHEAP = 0.010  # seconds: a scan that takes less is always done
 _LAST = 10  # scans of which the fastest counts, since other work may have delayed the rest
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """A scan that has begun."""
 
     mark: Hashable | None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentd.core.errors import NotFound
 from agentd.core.ports import Clock, MemoryIndex, Transcripts
@@ -19,8 +20,7 @@ _SHORT = 20_000  # characters that may be cut on the event loop
 _STALE = -1  # mark of a transcript that was cut by another version
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptDelta:
+class TranscriptDelta(Struct, frozen=True):
     """How much a session gathers before it is indexed: a number of messages or of bytes, whichever
     is reached first; 0 sets no threshold. Without any threshold each turn is indexed when it ends.
     """

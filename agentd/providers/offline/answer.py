@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentd.core.workspace import FACTS_PATH
 from agentd.providers.offline.intent import ForgetIntent, intent
@@ -42,8 +43,7 @@ _HEADING = re.compile(r"\s*#{1,6}\s|\s*---+\s*\Z")
 _DEPTH, _PARENT_CHARS = 6, 200  # of the parent entries in a line's context
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerLine:
+class AnswerLine(Struct, frozen=True):
     """A line of memory. `text` is without list marks and remarks. `speaker` is "user" or
     "assistant" in transcripts, "" in notes. `date` is ISO, "" if the file has none. `context` is
     the file's name, the heading above the line, and its parent entries.
@@ -72,8 +72,7 @@ class AnswerLine:
         return not self.speaker
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(Struct, frozen=True):
     path: str
     first: int
     last: int
@@ -213,8 +212,7 @@ _ASKED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Match:
+class _Match(Struct, frozen=True):
     line: AnswerLine
     text: str
     score: float

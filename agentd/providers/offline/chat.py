@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agentd.core.prompt import Prompt
 from agentd.providers.offline import conversation, phrases

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from agentd.core.message import Image, JsonObject, Message, Role, Text, ToolResult, ToolUse
 from agentd.core.prompt import Prompt
 
 
-@dataclass(frozen=True, slots=True)
-class Say:
+class Say(Struct, frozen=True):
     """The final text of the turn."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class OfflineCall:
+class OfflineCall(Struct, frozen=True):
     """A tool call; its result is in the next prompt."""
 
     tool: str
@@ -49,8 +48,7 @@ _OVER = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """A tool call of this turn and its result."""
 
     use: ToolUse

@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from agentd.core.fact import Triple
 from agentd.core.prompt import Prompt
@@ -49,8 +50,7 @@ _NAME = re.compile(r"(?<=[\w,;:] )[A-ZÀ-Þ][\w-]+")
 _MORE_WORDS = 3  # telling words that a sentence may have besides the fact's
 
 
-@dataclass(frozen=True, slots=True)
-class _Fact:
+class _Fact(Struct, frozen=True):
     text: str
     words: re.Pattern[str]
     triples: tuple[Triple, ...]

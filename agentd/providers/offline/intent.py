@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
+
+from msgspec import Struct
 
 from agentd.providers.offline.language import word_forms
 from agentd.providers.offline.language.calendar import is_time, plain_entry, split_time
@@ -32,16 +33,14 @@ class Small(Enum):
     UNKNOWN = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class RememberIntent:
+class RememberIntent(Struct, frozen=True):
     """Keep `text` as a fact or, if `is_note`, in a note; "" means the user's previous message."""
 
     text: str
     is_note: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetIntent:
+class ForgetIntent(Struct, frozen=True):
     """Erase the facts about `topic`, or those of the `ids`; without both, ask what is meant.
     `asked` is the topic for which the user was offered these ids.
     """
@@ -51,8 +50,7 @@ class ForgetIntent:
     asked: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Remind:
+class Remind(Struct, frozen=True):
     """Send `text` once at the local time `at`, "2026-11-22 09:00". Where `at` is "" or there is no
     tool for reminders, put `entry` on the checklist. `objection` says why the time cannot be used;
     then the user is told so and nothing is scheduled.
@@ -64,27 +62,23 @@ class Remind:
     objection: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """Show a file."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class ListFiles:
+class ListFiles(Struct, frozen=True):
     """Show the list of files."""
 
 
-@dataclass(frozen=True, slots=True)
-class NotifyIntent:
+class NotifyIntent(Struct, frozen=True):
     """Send an alert now."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """Find the answer to a question."""
 
     question: str

@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.fact import Category, Triple
 from agentd.core.prompt import Prompt
@@ -81,16 +83,14 @@ _NO_ANSWER = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Message:
+class _Message(Struct, frozen=True):
     number: int
     is_users: bool
     day: date | None
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Struct, frozen=True):
     """A known fact: its id, its text, and the triples that the rules find in that."""
 
     id: str
@@ -98,8 +98,7 @@ class _Known:
     triples: tuple[Triple, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Learnt:
+class _Learnt(Struct, frozen=True):
     """A fact from a message: the sentence to keep, its triple if there is one, and the user's words
     that state it.
     """

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentd.core.prompt import Prompt
 from agentd.engine import tokens
@@ -38,8 +39,7 @@ _OPENING = '<data source="{}">\n'
 _CLOSING = "\n</data>"
 
 
-@dataclass(frozen=True, slots=True)
-class _Earlier:
+class _Earlier(Struct, frozen=True):
     """The parts of an earlier summary: its lines, and the identifiers in its two lists."""
 
     lines: tuple[str, ...] = ()

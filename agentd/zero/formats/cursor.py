@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TypeVar
+
+from msgspec import Struct
 
 from agentd.core.errors import GraphError
 from agentd.core.graph import SIZE, Digest
@@ -45,8 +46,7 @@ def _escape_mark(found: re.Match[str]) -> str:
     return _WRITTEN.get(mark) or f"\\u{{{ord(mark):x}}}"
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """A word and its column, from 1."""
 
     text: str

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.graph import (
     Concept,
@@ -186,8 +188,7 @@ def _text(fields: Fields, key: str) -> str:
     return fields[key][0].text if key in fields else ""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedLine:
+class NamedLine(Struct, frozen=True):
     """The parsed line of a concept or a context. A context has no `label`."""
 
     cursor: Cursor
@@ -196,8 +197,7 @@ class NamedLine:
     fields: Fields
 
 
-@dataclass(frozen=True, slots=True)
-class RelationLine:
+class RelationLine(Struct, frozen=True):
     """The parsed line of one episode of a fact."""
 
     cursor: Cursor

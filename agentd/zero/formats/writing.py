@@ -6,10 +6,11 @@ Each concept, context and fact has one line, without values that a reader can in
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 from itertools import chain
+
+from msgspec import Struct
 
 from agentd.core.graph import (
     Concept,
@@ -44,8 +45,7 @@ def body(record: Record) -> Sequence[str]:
     return [line for group in groups for line in pen.group(group)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Struct, frozen=True):
     """A context, its relations, and the concepts created at its time."""
 
     context: ConceptContext | None
@@ -70,8 +70,7 @@ def _groups(record: Record) -> Sequence[_Group]:
     return [_Group(one, concepts[one.hash], relations[one.hash]) for one in record.contexts]
 
 
-@dataclass(frozen=True, slots=True)
-class _Pen:
+class _Pen(Struct, frozen=True):
     """Writes lines with these short names, and leaves out confidences that equal those of the
     surest facts.
     """

@@ -1,8 +1,8 @@
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from agentd.core.errors import GraphError
 from agentd.core.graph import Record

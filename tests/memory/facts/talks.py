@@ -8,8 +8,9 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from agentd.core.compaction import CompactionPlan, Trigger
 from agentd.core.erasure import MASK

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core import failpoints
 from agentd.core.errors import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.event import Noticed, TurnEnded
 from agentd.core.fact import (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agentd.core.fact import Category, Fact, FactSource, FactStatus
 from agentd.memory.facts.known import Digests, Known, comparable, fold_text

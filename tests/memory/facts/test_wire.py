@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agentd.core.fact import Category, Evidence, Fact, FactSource, Op, Triple
 from agentd.core.turn import MAIN, SessionKey

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import date
+
+from msgspec.structs import replace
 
 from agentd.core.times import date_in
 from agentd.memory.index.chunking.paragraphs import HeadingStanding

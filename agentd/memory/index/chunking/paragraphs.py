@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from itertools import groupby, pairwise
 from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentd.core.times import date_in, without_dates
 from agentd.memory.index.chunking.piece import Lines, Piece, tokens_in
@@ -38,8 +40,7 @@ class Shape(StrEnum):
     CODE = "code"
 
 
-@dataclass(frozen=True, slots=True)
-class ParagraphBlock:
+class ParagraphBlock(Struct, frozen=True):
     """A block of lines from `first` up to but not including `end`; its first and last lines are not
     blank.
     """
@@ -185,8 +186,7 @@ _SPEAKER = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
+class _Unit(Struct, frozen=True):
     """Lines that are kept together. `body` is the first line that is not a heading; units with the
     same `section` have the same headings above them.
     """
@@ -201,8 +201,7 @@ class _Unit:
     speaker: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Talk:
+class _Talk(Struct, frozen=True):
     """The speakers in the units of a section so far, the number of these units, and whether the
     section was recognised as a conversation.
     """
@@ -212,8 +211,7 @@ class _Talk:
     is_one: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class HeadingStanding:
+class HeadingStanding(Struct, frozen=True):
     """The state at line `line`, where a piece begins: the headings, the lead and the speakers above
     it in its section. A grown file can be cut from that line on, as long as it is unchanged up to
     the end of line `upto`.

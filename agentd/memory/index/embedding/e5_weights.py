@@ -12,13 +12,13 @@ import os
 import struct
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from agentd.memory.index.embedding.unigram import UnigramVocabulary
 
@@ -32,8 +32,7 @@ _OWN = {f"{kind}.{name}" for kind in KINDS for name in ("codes", "parts")} | {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Word embeddings under product quantization: each vector is a list of codes into shared
     parts.
     """

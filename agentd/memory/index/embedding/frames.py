@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 LENGTH = struct.Struct("<I")
 LONGEST = 64 << 20  # bytes of one frame
@@ -19,8 +20,7 @@ class BadFrame(ValueError):
     """The bytes received are not a frame."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """One message, in either direction."""
 
     head: dict[str, Any] = field(default_factory=dict)

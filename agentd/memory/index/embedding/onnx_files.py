@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
+
+from msgspec import Struct, field
 
 from agentd.core.errors import EmbedderFault
 from agentd.memory.index.embedding import places
@@ -22,8 +23,7 @@ REINSTALL = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OnnxFiles:
+class OnnxFiles(Struct, frozen=True):
     """The paths of a model's files. Without a manifest, only `model`, `tokenizer` and perhaps
     `dimension` are known.
     """

@@ -6,10 +6,10 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from msgspec import Struct
 
 from agentd.core.errors import ConfigError, EmbedderFault
 from agentd.core.ports import Clock
@@ -50,8 +50,7 @@ class Refused(EmbedderFault):
         self.wait = wait  # seconds that the service asked to wait
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingAnswer:
+class EmbeddingAnswer(Struct, frozen=True):
     """The vectors of one request, and the tokens that the service counted, 0 if it did not report
     them.
     """

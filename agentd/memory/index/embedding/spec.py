@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 Backend = Literal["sentence-transformers", "onnx", "multilingual", "both"]
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(Struct, frozen=True):
     """A model, its location, and how to run it."""
 
     backend: Backend

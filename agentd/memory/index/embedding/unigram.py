@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentd.memory.index.embedding.bert import Tokens
 
@@ -22,8 +23,7 @@ _WORD = re.compile("[^ ]+")
 _Piece = tuple[int, int, int]  # id, start and end in the word
 
 
-@dataclass(frozen=True, slots=True)
-class UnigramVocabulary:
+class UnigramVocabulary(Struct, frozen=True):
     """The pieces by id ("" for special tokens), their log probabilities, the replacement of each
     character that is normalised, and the ids of the special tokens.
     """

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(Struct, frozen=True):
     """The weights of ranking, fitted by `python -m benchmarks.fit`. `structured.features` and
     `confidence.evidence` define the features; docs/retrieval.md reports each fit's results on the
     collection that it did not see.

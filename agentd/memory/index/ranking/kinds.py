@@ -8,11 +8,11 @@ model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 MOST = 2.5
@@ -22,8 +22,7 @@ FILE = Path(__file__).with_name("kinds.npz")
 Floats = NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class Kinds:
+class Kinds(Struct, frozen=True):
     """The classifiers for one model. A regression has a weight for each number of a vector, then
     the bias. `far` is the cosine below which the nearest text may be too far from a question to be
     about it, and the slope of the curve there.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
@@ -31,8 +31,7 @@ LIKELY = 0.5  # least probability for a query to count as asking for a present s
 RIVAL = 6.0  # log-odds below the best: hits less likely than this do not compete with it
 
 
-@dataclass(frozen=True, slots=True)
-class Renewed:
+class Renewed(Struct, frozen=True):
     """A new order of hits, as positions; for each outdated hit the position of the newer one; and
     whether newer hits come first (`leads`) for such a question.
     """

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 JOIN_TOKENS = 1000  # units beyond this many tokens are not joined, since nobody would read them
 LONGEST_JOIN = 400  # tokens of one joined hit
 LIKE = 0.5  # share of the best score that a neighbour needs to be joined
 
 
-@dataclass(frozen=True, slots=True)
-class PackedUnit:
+class PackedUnit(Struct, frozen=True):
     """A ranked unit; `before` and `after` are the slots of its neighbours in the file, -1 for
     none.
     """

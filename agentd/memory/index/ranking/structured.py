@@ -9,9 +9,9 @@ best candidate holds, so that a query whose rare words occur nowhere is ranked b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
@@ -22,8 +22,7 @@ SPREAD = 0.02  # least standard deviation of the cosines: closer candidates mean
 FARTHEST = np.float32(-4.0)  # lowest nearness, in standard deviations
 
 
-@dataclass(frozen=True, slots=True)
-class RankingEvidence:
+class RankingEvidence(Struct, frozen=True):
     """The features' inputs for n candidates, each with `reach` neighbours on both sides (w =
     2·reach+1 columns, the candidate in the middle). Missing neighbours have zeros.
     """

@@ -5,8 +5,9 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import date, timedelta
+
+from msgspec import Struct
 
 HALF_A_YEAR = 183
 
@@ -146,8 +147,7 @@ _BEFORE = 20  # characters before a date that are examined
 _AT = re.compile(r"\b(?:on|at|over|during|last|this|an|zu|am|uber|a|en|pour)\s+$")
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """Days that a text names, both ends included, and their place in the text.
 
     `relative`: the words have a meaning only together with the day on which they were said.
@@ -163,8 +163,7 @@ class Named:
     is_when: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Anchored:
+class Anchored(Struct, frozen=True):
     """Days named by an event: the `unit` on a `side` of it, or the `count`-th unit within it."""
 
     unit: str

@@ -7,12 +7,12 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import structlog
+from msgspec import Struct, field
 
 from agentd.core.ports import ChunkStore
 from agentd.core.search import MOVES, OWNER, PUBLIC, Audience, Hit, SearchOptions
@@ -31,8 +31,7 @@ KEPT = 4  # mirrors of other sessions that are kept; each repeats the shared chu
 T = TypeVar("T")
 
 
-@dataclass(eq=False, slots=True)
-class _Place:
+class _Place(Struct, eq=False):
     """One audience's mirror, and its state relative to the store."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)

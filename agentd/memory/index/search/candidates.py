@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from math import isfinite
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from agentd.core.search import SearchOptions, Source
@@ -32,8 +32,7 @@ GUESSED = 0.7  # weight of such a replacement
 NOWHERE = np.float32(-np.inf)
 
 
-@dataclass(slots=True)
-class Candidates:
+class Candidates(Struct):
     """The units to rank, with total and partial scores, in order of rank."""
 
     slots: Slots

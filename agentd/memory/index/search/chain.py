@@ -7,10 +7,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.errors import AgentdError, EmbedderFault
 from agentd.core.health import Problem
@@ -29,8 +30,7 @@ LATE = 60.0  # seconds without vectors after which a problem is reported
 STANDING_IN = 600.0  # seconds after a model's last answer for which its vectors stay in memory
 
 
-@dataclass(frozen=True, slots=True)
-class AskedEmbedder:
+class AskedEmbedder(Struct, frozen=True):
     """The vectors of a query, None where no embedder answers, and the `model` that made them.
     `lack` is the Lack of the search, "" for none.
     """

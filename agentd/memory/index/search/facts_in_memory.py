@@ -6,10 +6,10 @@ A query is compared with all vectors, since there are only thousands of facts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from agentd.core.fact import Fact
@@ -27,8 +27,7 @@ Chosen = NDArray[np.bool_]
 _EVERYWHERE = frozenset({"user"})  # "The user's dog …": common to all facts
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFacts:
+class FoundFacts(Struct, frozen=True):
     """A fact that was found."""
 
     id: str
@@ -36,8 +35,7 @@ class FoundFacts:
     scores: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class FactQuestion:
+class FactQuestion(Struct, frozen=True):
     """A query for facts: the terms of each piece of its text, all terms, the cosines of each piece
     by slot, and the least cosine of a candidate. `names` are the terms of the names it mentions.
     """

@@ -4,9 +4,8 @@ corpus.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from agentd.core.search import SearchOptions
@@ -19,8 +18,7 @@ from agentd.memory.index.search.vectors import Vectors
 REACH = 3  # neighbours considered on each side
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A query as it applies to one corpus, with its vector."""
 
     query: Query
@@ -31,8 +29,7 @@ class Asked:
     only_days: bool = False  # whether it asks only what there was on those days
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """The terms of `count` units in one run, see `Corpus.spread`."""
 
     count: int

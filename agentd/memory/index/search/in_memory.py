@@ -7,7 +7,6 @@ import zlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
 from operator import attrgetter
@@ -16,6 +15,8 @@ from sys import getsizeof
 from typing import Any, Self
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from agentd.core.search import Chunk, EmptyReason, Hit, Ranked, SearchOptions, Source, StoredChunk
@@ -139,8 +140,7 @@ _RANGES = 64  # ranges of ids without vectors; more of them are taken as one
 SPARE = 10_000  # removed slots; with more than this and than live chunks, reload
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """A hit: the ids of its chunks in reading order, and the chunks themselves."""
 
     ids: tuple[int, ...]
@@ -150,8 +150,7 @@ class Match:
     superseded_by: str  # `path:line` of a newer chunk; "" if there is none
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkMatches:
+class ChunkMatches(Struct, frozen=True):
     """The answer to a search of a mirror."""
 
     hits: tuple[Match, ...]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import date
 from functools import partial
 from operator import attrgetter
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 import structlog
+from msgspec.structs import replace
 
 from agentd.core.errors import AgentdError, StorageCorrupt
 from agentd.core.health import Problem

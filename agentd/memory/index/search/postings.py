@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from sys import getsizeof
 from typing import Any, Self
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from agentd.memory.index.search.arrays import Arrays, inside, part
@@ -33,8 +33,7 @@ OFTENEST = 1 << 4  # largest term frequency; a more frequent term counts as this
 _AT_ONCE = 1 << 14  # postings copied at once
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """A run of documents, `first` to `first + count`, as an inverted index in flat arrays, four
     bytes per posting.
 

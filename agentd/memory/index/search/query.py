@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
+
+from msgspec import Struct
 
 from agentd.memory.index.ranking import temporal
 from agentd.memory.index.ranking.temporal import Anchored, Named
@@ -37,8 +38,7 @@ _VAGUE = _FILLERS | frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """A parsed query."""
 
     text: str
@@ -50,8 +50,7 @@ class Query:
     only_days: bool = False  # whether it asks only what there was on those days
 
 
-@dataclass(frozen=True, slots=True)
-class _Days:
+class _Days(Struct, frozen=True):
     """The days that a text names, and how its terms relate to them."""
 
     window: tuple[int, int] | None = None

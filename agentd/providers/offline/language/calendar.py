@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from dataclasses import dataclass
 from datetime import MAXYEAR, date, datetime, time, timedelta
+
+from msgspec import Struct
 
 _MONTHS = (
     "january jan januar", "february feb februar", "march mar märz", "april apr", "may mai",
@@ -75,8 +76,7 @@ _TIME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
+class Timed(Struct, frozen=True):
     """A task and its due time. `marks` is the time as marks of the checklist, "" when no time was
     found. `at` is the due time of a task that is due once, else "".
     """

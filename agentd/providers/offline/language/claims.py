@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.fact import Category, Triple
 from agentd.providers.offline.language import english, german, statements
@@ -109,8 +111,7 @@ _SEVERAL = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """One claim of a sentence. `text` is the claim in the third person; `message[start:end]` is the
     sentence in the message. With `is_single` the claim replaces earlier ones of the same slot.
     `until` is the last day on which the claim matters. `is_all` is false if the sentence says more

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from agentd.core.fact import Category
 from agentd.providers.offline.language.calendar import MONTHS, WEEKDAYS
@@ -63,8 +64,7 @@ TASTE = Category.PREFERENCE
 _GROUP = re.compile(r"\(\?P<([a-z]+)>")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A pattern for a clause, and the claim that a match makes.
 
     `pattern` must match a whole clause, in any case. `told`, `relation`, `value` and `subject` are

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentd.providers.offline.language.calendar import MONTHS
 
@@ -80,8 +81,7 @@ _AS_CLAUSE = re.compile(
 _TRAILING = " \t\r\n\"'”’»)*_"
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(Struct, frozen=True):
     """One sentence: `text[start:end]` of the whole text, without blanks and bullets around it."""
 
     text: str
