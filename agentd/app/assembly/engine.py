@@ -13,7 +13,6 @@ from agentd.app.assembly.tools import Offered
 from agentd.core.errors import ConfigError
 from agentd.core.paths import prompt
 from agentd.core.ports import Approver, TurnAudience
-from agentd.engine import tokens
 from agentd.engine.assembly import Engine, EnginePorts, Wording, build_engine
 from agentd.engine.compaction.plan import smallest_window
 from agentd.engine.completion import Completions
@@ -22,7 +21,6 @@ from agentd.storage.ledger import SqliteServiceRecord
 from agentd.workspace.injection import Injection
 
 _LEAST_FILES = 900  # tokens that files of the workspace get at least: an untouched one has fewer
-_MOST_BYTES = 4  # of a character in UTF-8
 
 
 @asynccontextmanager
@@ -96,7 +94,6 @@ async def _fit_window(
         msg = f"[provider] context_window = {limits.window} is too small: the fixed prompt alone takes about {least} tokens"
         raise ConfigError(msg, cure=f"set it to {window} or more")
     room = most - (least - _LEAST_FILES) - runtime.config.facts.prompt_tokens
-    # Facts take time to read, and nearly always there is room for all that they may have.
-    if room < tokens.of_bytes(_MOST_BYTES * runtime.config.workspace.max_total_chars):
+    if room < _LEAST_FILES:  # what the facts take by now, since they may never be so many
         room = most - await engine.fixed_tokens(without=(injection,))
     injection.limit(max(room, _LEAST_FILES))
