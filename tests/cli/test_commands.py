@@ -409,6 +409,18 @@ def test_a_flush_says_what_becomes_of_what_could_not_be_saved(daemon: ScriptedDa
     assert "2 messages could not be saved to memory (failed)" in said
 
 
+def test_a_wrong_command_line_is_told_like_every_other_failure() -> None:
+    wrong = runner.invoke(app, ["restore"])
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    message, cure = wrong.stderr.splitlines()
+    assert message == "error: Missing argument 'FILE'."
+    assert cure.startswith("→ Usage: ")
+    assert "restore --help` says what it takes" in cure
+    alone = runner.invoke(app, ["heartbeat"])
+    assert "error" not in alone.output
+    assert "history" in alone.output
+
+
 def test_a_beat_is_explained_by_what_it_would_look_at(daemon: ScriptedDaemon) -> None:
     items = [
         {"text": "- [ ] call (due: 2031-01-01 09:00)", "due": False, "done_at": None},

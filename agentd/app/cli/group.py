@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
@@ -79,24 +80,53 @@ class _QuickGroup(TyperGroup):
         return "" if command is None else command.get_short_help_str(_SENTENCE)
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> Any:
-        """Run; with `--json` a wrong command line is reported as JSON like every other failure."""
+        """Run; a wrong command line is reported like every other failure, also as JSON."""
         given = sys.argv[1:] if args is None else list(args)
         if "--json" not in given:
             return super().main(args, *more, **options)
         try:
             status = super().main(args, *more, **{**options, "standalone_mode": False})
         except _UsageError as error:
-            path = error.ctx.command_path if error.ctx else "agentd"
-            told = InvalidRequest(
-                error.format_message(), cure=f"`{path} --help` says what it takes"
-            )
+            told = _refused(error)
             fail(told, as_json=True)
             sys.exit(told.exit_code)
         sys.exit(status or 0)
 
+    def make_context(self, *given: Any, **options: Any) -> Any:
+        """Read the command line as far as it is this group's."""
+        with _told_our_way():
+            return super().make_context(*given, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that the rest of the command line names."""
+        with _told_our_way():
+            return super().invoke(ctx)
+
     def get_help_option(self, ctx: Any) -> Any:
         """The help option, false by default."""
         return _defaulted(super().get_help_option(ctx))
+
+
+@contextmanager
+def _told_our_way() -> Iterator[None]:
+    """Let a wrong command line be shown like every other failure; a group alone shows its help."""
+    try:
+        yield
+    except _UsageError as error:
+        wrong = cast(Any, error)
+        if type(error).show is _UsageError.show:
+            wrong.show = lambda: fail(_refused(wrong))
+        raise
+
+
+def _refused(error: Any) -> InvalidRequest:
+    """Return what is wrong with a command line, with its usage."""
+    path, usage = "agentd", ""
+    if error.ctx:
+        path = error.ctx.command_path
+        usage = f"{' '.join(error.ctx.get_usage().split())}; "
+    cure = f"{usage}`{path} --help` says what it takes"
+    return InvalidRequest(error.format_message(), cure=cure)
 
 
 class _Commands(MutableMapping[str, Any]):
