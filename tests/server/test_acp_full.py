@@ -7,7 +7,7 @@ from agentd.core.errors import Busy
 from agentd.core.message import Text, ToolResult, ToolUse
 from agentd.core.transcript import Choices, Mode, NewRow, RowRole
 from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
-from agentd.interfaces.acp.commands import SlashCommand
+from agentd.interfaces.acp.slash_commands import SlashCommand
 from tests.server.conftest import check_frame
 
 ALWAYS = {"session/new", "session/prompt", "session/set_mode", "session/set_config_option"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from agentd.interfaces.acp import acp_schema
-from agentd.interfaces.acp.acp_schema import AcpParser
+from agentd.interfaces.acp.acp_schema import parse_prompt
 
 SERVER = {"name": "s", "command": "/bin/s", "args": [], "env": []}
 OPENED = {"cwd": "/w", "mcpServers": [SERVER], "additionalDirectories": ["/a"], "_meta": {"a": 1}}
@@ -110,7 +110,7 @@ def test_a_request_is_taken_where_the_official_type_takes_it(name, data):
 def test_a_link_has_its_title_where_that_is_text(title):
     link = {"type": "resource_link", "name": "n", "uri": "u", "title": title}
     theirs = read(schema.PromptRequest, {"sessionId": "k", "prompt": [link]}).prompt[0]
-    call = AcpParser().prompt({"sessionId": "k", "prompt": [link]})
+    call = parse_prompt({"sessionId": "k", "prompt": [link]})
     assert call.text == f"\n[{theirs.title or theirs.name}](u)\n"
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from agentd.core.errors import InvalidRequest
 from agentd.core.tool import Approval, Decision
-from agentd.interfaces.acp.commands import SlashCommand
 from agentd.interfaces.acp.peer import ClientRole
+from agentd.interfaces.acp.slash_commands import SlashCommand
 
 GROUP = "group:club"
 OF_A_BOUND_ONE = {

@@ -10,9 +10,9 @@ from agentd.core.errors import InvalidRequest
 from agentd.core.search import Chunk, Found, Hit, Source
 from agentd.core.turn import SessionKey
 from agentd.interfaces.acp.acp_schema import PromptCall
-from agentd.interfaces.acp.commands import Commands
 from agentd.interfaces.acp.declared import typed
 from agentd.interfaces.acp.peer import ClientRole
+from agentd.interfaces.acp.slash_commands import Commands
 from agentd.interfaces.commands.conversation import CONVERSATION, ConversationCommands
 from agentd.interfaces.commands.heartbeat import HEARTBEAT, HeartbeatCommands
 from agentd.interfaces.commands.memory import IN_NOTES, NoteCommands

@@ -24,7 +24,6 @@ from agentd.core.turn import Origin, SessionKey
 from agentd.engine.workers import DAY
 from agentd.interfaces.acp import declared
 from agentd.interfaces.acp.acp_sessions import AcpSessions, Services, SessionView, Welcome
-from agentd.interfaces.acp.commands import Commands, SlashCommand
 from agentd.interfaces.acp.connection import Access, Routes
 from agentd.interfaces.acp.hub import Hub
 from agentd.interfaces.acp.importer import Importer
@@ -35,6 +34,7 @@ from agentd.interfaces.acp.permissions import Permissions
 from agentd.interfaces.acp.pictures import Pictures
 from agentd.interfaces.acp.prompts import AddMentioned, Prompts, SessionTurns
 from agentd.interfaces.acp.server import Server, bound_routes
+from agentd.interfaces.acp.slash_commands import Commands, SlashCommand
 from agentd.interfaces.acp.socket_settings import ServerSettings
 from agentd.interfaces.commands.alerts import ALERTS, AlertCommands
 from agentd.interfaces.commands.conversation import CONVERSATION, ConversationCommands

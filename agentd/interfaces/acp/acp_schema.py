@@ -2,7 +2,8 @@
 
 The protocol's Python package defines hundreds of types, which cost 9 MB of memory and a third of a
 second at start. This module defines only the types of requests that clients send. Tests compare
-them with the official ones, field by field.
+them with the official ones, field by field. Every function raises InvalidRequest, naming what is
+wrong.
 """
 
 from __future__ import annotations
@@ -179,72 +180,70 @@ class _Prompt(_OfSession):
 M = TypeVar("M", bound=_Params)
 
 
-class AcpParser:
-    """Parses the params of requests. Every method raises InvalidRequest, naming what is wrong."""
+def parse_new(params: dict[str, Any]) -> SessionCall:
+    """Return the call of `session/new`."""
+    call = _check(_New, params)
+    return SessionCall("", call.cwd, _offered(call.mcp_servers), call.meta or {})
 
-    def new(self, params: dict[str, Any]) -> SessionCall:
-        """Params of `session/new`."""
-        call = _check(_New, params)
-        return SessionCall("", call.cwd, _offered(call.mcp_servers), call.meta or {})
 
-    def load(self, params: dict[str, Any]) -> SessionCall:
-        """Params of `session/load`."""
-        call = _check(_Load, params)
-        return SessionCall(call.session_id, call.cwd, _offered(call.mcp_servers), call.meta or {})
+def parse_load(params: dict[str, Any]) -> SessionCall:
+    """Return the call of `session/load`."""
+    call = _check(_Load, params)
+    return SessionCall(call.session_id, call.cwd, _offered(call.mcp_servers), call.meta or {})
 
-    def resume(self, params: dict[str, Any]) -> SessionCall:
-        """Params of `session/resume`."""
-        call = _check(_Again, params)
-        return SessionCall(call.session_id, call.cwd, _offered(call.mcp_servers), call.meta or {})
 
-    def fork(self, params: dict[str, Any]) -> SessionCall:
-        """Params of `session/fork`."""
-        call = _check(_Again, params)
-        return SessionCall(call.session_id, call.cwd, _offered(call.mcp_servers), call.meta or {})
+def parse_again(params: dict[str, Any]) -> SessionCall:
+    """Return the call of `session/resume|fork`."""
+    call = _check(_Again, params)
+    return SessionCall(call.session_id, call.cwd, _offered(call.mcp_servers), call.meta or {})
 
-    def close(self, params: dict[str, Any]) -> CloseCall:
-        """Params of `session/close`."""
-        call = _check(_OfSession, params)
-        return CloseCall(
-            call.session_id, cancels=(call.meta or {}).get("agentd/cancel") is not False
-        )
 
-    def delete(self, params: dict[str, Any]) -> str:
-        """Return the session id in the params of `session/delete`."""
-        return _check(_OfSession, params).session_id
+def parse_close(params: dict[str, Any]) -> CloseCall:
+    """Return the call of `session/close`."""
+    call = _check(_OfSession, params)
+    return CloseCall(call.session_id, cancels=(call.meta or {}).get("agentd/cancel") is not False)
 
-    def mode(self, params: dict[str, Any]) -> OptionCall:
-        """Params of `session/set_mode`."""
-        call = _check(_Mode, params)
-        return OptionCall(call.session_id, "mode", call.mode_id)
 
-    def option(self, params: dict[str, Any]) -> OptionCall:
-        """Params of `session/set_config_option`; every option is a choice between strings."""
-        call = _check(_Option, params)
-        return OptionCall(call.session_id, call.config_id, call.value)
+def parse_delete(params: dict[str, Any]) -> str:
+    """Return the session id of a call of `session/delete`."""
+    return _check(_OfSession, params).session_id
 
-    def list(self, params: dict[str, Any]) -> ListCall:
-        """Params of `session/list`."""
-        call = _check(_List, params)
-        return ListCall(call.cwd or "", call.cursor or "")
 
-    def prompt(self, params: dict[str, Any]) -> PromptCall:
-        """Params of `session/prompt`.
+def parse_mode(params: dict[str, Any]) -> OptionCall:
+    """Return the call of `session/set_mode`."""
+    call = _check(_Mode, params)
+    return OptionCall(call.session_id, "mode", call.mode_id)
 
-        Raises InvalidRequest if the prompt has neither text nor image, or has a block of a kind
-        that is not accepted.
-        """
-        call = _check(_Prompt, params)
-        blocks = tuple(enumerate(call.prompt))
-        images = tuple(_image(block, place) for place, block in blocks if isinstance(block, _Image))
-        words = [_words(block, place, params["prompt"][place]) for place, block in blocks]
-        text, foreign = _joined(words)
-        if not text.strip() and not images:  # model services refuse blank messages
-            raise InvalidRequest("prompt: is empty", cure="write something, or send a picture")
-        meta = call.meta or {}
-        pasted = _spans(meta[_PASTE], text, f"_meta.{_PASTE}") if _PASTE in meta else ()
-        quoted = unite_spans((*foreign, *pasted), len(text))
-        return PromptCall(call.session_id, text, meta, images, quoted)
+
+def parse_option(params: dict[str, Any]) -> OptionCall:
+    """Return the call of `session/set_config_option`; every option is a choice between strings."""
+    call = _check(_Option, params)
+    return OptionCall(call.session_id, call.config_id, call.value)
+
+
+def parse_list(params: dict[str, Any]) -> ListCall:
+    """Return the call of `session/list`."""
+    call = _check(_List, params)
+    return ListCall(call.cwd or "", call.cursor or "")
+
+
+def parse_prompt(params: dict[str, Any]) -> PromptCall:
+    """Return the call of `session/prompt`.
+
+    Raises InvalidRequest if the prompt has neither text nor image, or has a block of a kind
+    that is not accepted.
+    """
+    call = _check(_Prompt, params)
+    blocks = tuple(enumerate(call.prompt))
+    images = tuple(_image(block, place) for place, block in blocks if isinstance(block, _Image))
+    words = [_words(block, place, params["prompt"][place]) for place, block in blocks]
+    text, foreign = _joined(words)
+    if not text.strip() and not images:  # model services refuse blank messages
+        raise InvalidRequest("prompt: is empty", cure="write something, or send a picture")
+    meta = call.meta or {}
+    pasted = _spans(meta[_PASTE], text, f"_meta.{_PASTE}") if _PASTE in meta else ()
+    quoted = unite_spans((*foreign, *pasted), len(text))
+    return PromptCall(call.session_id, text, meta, images, quoted)
 
 
 def _check(model: type[M], params: dict[str, Any]) -> M:

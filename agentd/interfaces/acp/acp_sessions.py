@@ -19,14 +19,15 @@ from agentd.core.message import Image
 from agentd.core.ports import Blobs, SessionStore
 from agentd.core.transcript import NOTHING_OFFERED, Offer, Row, RowRole, SessionInfo
 from agentd.core.turn import MAIN, SessionKey
-from agentd.interfaces.acp.acp_schema import AcpParser, SessionCall
-from agentd.interfaces.acp.commands import SlashCommand
+from agentd.interfaces.acp import acp_schema
+from agentd.interfaces.acp.acp_schema import SessionCall
 from agentd.interfaces.acp.connection import Routes
 from agentd.interfaces.acp.hub import Hub, update_params
 from agentd.interfaces.acp.options import SessionOptions
 from agentd.interfaces.acp.peer import ClientRole, Clients, Peer, PeerReply, Profile, read_bind
 from agentd.interfaces.acp.pictures import Pictures
 from agentd.interfaces.acp.prompts import AddMentioned, Prompts, SessionTurns
+from agentd.interfaces.acp.slash_commands import SlashCommand
 from agentd.interfaces.acp.updates import Update, notice_updates, replay_updates, usage_update
 from agentd.interfaces.commands.sessions import (
     existing_key,
@@ -104,7 +105,6 @@ class AcpSessions:
         group: asyncio.TaskGroup,
     ) -> None:
         self._group = group
-        self._parser = AcpParser()
         self._turns = turns
         self._store = store
         self._hub = hub
@@ -162,7 +162,7 @@ class AcpSessions:
         return {}
 
     async def _new(self, params: Params, peer: Peer) -> PeerReply:
-        call = self._parser.new(params)
+        call = acp_schema.parse_new(params)
         wanted = call.meta.get("agentd/key")
         if wanted is not None and not isinstance(wanted, str):
             raise InvalidRequest("_meta.agentd/key: is no text")
@@ -174,13 +174,13 @@ class AcpSessions:
         return await self._opened(key, call, peer, {"sessionId": key})
 
     async def _resume(self, params: Params, peer: Peer) -> PeerReply:
-        call = self._parser.resume(params)
+        call = acp_schema.parse_again(params)
         key = await existing_key(self._store, call.session_id)
         await self._hub.attach(key, peer)
         return await self._opened(key, call, peer, {})
 
     async def _load(self, params: Params, peer: Peer) -> PeerReply:
-        call = self._parser.load(params)
+        call = acp_schema.parse_load(params)
         key = await existing_key(self._store, call.session_id)
         rows = await self._shown_rows(key)
         held = self._hub.hold(key, peer)
@@ -206,7 +206,7 @@ class AcpSessions:
 
     async def _fork(self, params: Params, peer: Peer) -> PeerReply:
         """Copy a session. The copy is of the same kind: words of a group stay in a group."""
-        call = self._parser.fork(params)
+        call = acp_schema.parse_again(params)
         source = await existing_key(self._store, call.session_id)
         self._hub.require_room(peer)
         key = new_key(source)
@@ -221,7 +221,7 @@ class AcpSessions:
         """Detach the client from the session. If nobody else watches it, its turns are cancelled
         unless the client says that they go on.
         """
-        call = self._parser.close(params)
+        call = acp_schema.parse_close(params)
         key = await existing_key(self._store, call.session_id)
         self._hub.detach(key, peer)
         if not self._hub.watchers(key):
@@ -234,7 +234,7 @@ class AcpSessions:
         """Delete a session; one that does not exist counts as deleted. Raises InvalidRequest for
         `main`.
         """
-        key = SessionKey(self._parser.delete(params))
+        key = SessionKey(acp_schema.parse_delete(params))
         if key == MAIN:
             raise InvalidRequest(
                 "main always exists", cure="`agentd sessions delete main` empties it"
@@ -245,13 +245,13 @@ class AcpSessions:
         return {}
 
     async def _set_mode(self, params: Params, peer: Peer) -> Params:
-        call = self._parser.mode(params)
+        call = acp_schema.parse_mode(params)
         key = await existing_key(self._store, call.session_id)
         await self._options.set_option(key, call.option, call.value)
         return {}
 
     async def _set_option(self, params: Params, peer: Peer) -> Params:
-        call = self._parser.option(params)
+        call = acp_schema.parse_option(params)
         key = await existing_key(self._store, call.session_id)
         return {"configOptions": await self._options.set_option(key, call.option, call.value)}
 
@@ -275,7 +275,7 @@ class AcpSessions:
         return tuple(row for row in rows if row.turn_id != last) if words == text else rows
 
     async def _list(self, params: Params, peer: Peer) -> Params:
-        call = self._parser.list(params)
+        call = acp_schema.parse_list(params)
         start = _start(call.cursor)
         infos = [
             info
@@ -292,7 +292,7 @@ class AcpSessions:
         return page
 
     async def _prompt(self, params: Params, peer: Peer) -> Params:
-        call = self._parser.prompt(params)
+        call = acp_schema.parse_prompt(params)
         key = await existing_key(self._store, call.session_id)
         self._services.on_session()
         return await self._prompts.prompt(key, call, peer)

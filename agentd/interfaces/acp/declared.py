@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.turn import Kind, SessionKey, kind_of
-from agentd.interfaces.acp.commands import SlashCommand as Typed
 from agentd.interfaces.acp.faults import wrong_params
 from agentd.interfaces.acp.peer import Handler, Peer
+from agentd.interfaces.acp.slash_commands import SlashCommand as Typed
 from agentd.interfaces.commands.declaration import Command, Given, Group, Slash
 
 

@@ -17,11 +17,11 @@ from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.ports import SubmittedTurn, TurnRunner
 from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
 from agentd.interfaces.acp.acp_schema import PromptCall
-from agentd.interfaces.acp.commands import Commands
 from agentd.interfaces.acp.faults import TurnFailed
 from agentd.interfaces.acp.hub import Hub, update_params
 from agentd.interfaces.acp.peer import Peer
 from agentd.interfaces.acp.pictures import Pictures
+from agentd.interfaces.acp.slash_commands import Commands
 from agentd.interfaces.acp.updates import notice_updates, text_updates, usage_json
 from agentd.interfaces.commands.sessions import WorkingSessions, require_no_secret
 
