@@ -43,8 +43,9 @@ async def when_space(
             return result
 
 
-async def commit_together(first: Awaitable[T], second: Callable[[], Awaitable[None]]) -> T:
-    """Return the result of `first`; `second` runs beside it so that both can share a commit.
+async def write_beside(first: Awaitable[T], second: Callable[[], Awaitable[None]]) -> T:
+    """Return the result of `first`, a write; `second` is written beside it. The database may put
+    both into one commit, and one may be stored without the other.
 
     Raises what `first` raises, not in a group. A StorageError of `second` is only logged: it must
     not hide that the first write was stored.

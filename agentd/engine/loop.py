@@ -49,7 +49,7 @@ from agentd.core.turn import Failure, StopReason, Turn
 from agentd.engine import context as prompts
 from agentd.engine.budget import Charges
 from agentd.engine.calls import Calls
-from agentd.engine.durable import commit_together, when_space
+from agentd.engine.durable import when_space, write_beside
 from agentd.engine.progress import Progress
 from agentd.engine.queue import Interrupted
 from agentd.engine.toolbox import Toolbox
@@ -95,7 +95,7 @@ class Loop:
         would be needed while the daemon is stopping.
         """
         if not progress.rows:
-            await self.resume(progress)
+            await self.begin(progress)
             hit("turn.begun")
             self._restore_words(progress)
             if len(progress.rows) > 1 and progress.rows[-1].role is RowRole.ASSISTANT:
@@ -112,9 +112,9 @@ class Loop:
                 if turn is not None:
                     return turn
 
-    async def resume(self, progress: Progress) -> None:
-        """Count an attempt, and load the turn's rows so far, with the usage and the tool calls that
-        they hold.
+    async def begin(self, progress: Progress) -> None:
+        """Begin the turn, or begin it again: count an attempt, and load the turn's rows so far,
+        with the usage and the tool calls that they hold.
         """
         turn_id = progress.receipt.turn_id
         progress.rows.extend(await when_space(self._clock, self._store.begin, turn_id))
@@ -169,9 +169,9 @@ class Loop:
         has_calls = any(isinstance(b, ToolUse) for b in blocks)
         if not has_calls and answer.stop is not ModelStop.PAUSE:
             stop = _STOPS.get(answer.stop, StopReason.END_TURN)
-            return await commit_together(self._end(progress, stop, (row,)), charged)
+            return await write_beside(self._end(progress, stop, (row,)), charged)
         stored = when_space(self._clock, self._store.append, progress.receipt.turn_id, row)
-        progress.rows.append(replace(await commit_together(stored, charged), blocks=row.blocks))
+        progress.rows.append(replace(await write_beside(stored, charged), blocks=row.blocks))
         progress.shown.clear()
         hit("turn.assistant_stored")
         return None

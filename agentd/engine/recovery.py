@@ -76,5 +76,5 @@ class Recovery:
             reason=why.code,
         )
         progress = Progress(pending.receipt, bare(request), NullSink())
-        await self._loop.resume(progress)
+        await self._loop.begin(progress)
         await self._loop.failed(progress, why)

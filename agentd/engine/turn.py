@@ -61,7 +61,7 @@ class TurnExecution:
         StorageError.
         """
         with log_context(submission.request, submission.receipt):
-            return await self._loop.cancelled(await self._reopen_to_end(submission))
+            return await self._loop.cancelled(await self._begin_to_end(submission))
 
     async def gave_up(self, submission: Submission, error: ProviderError) -> Turn:
         """End a turn because the model's service has not come back in time; return it. Raises
@@ -69,7 +69,7 @@ class TurnExecution:
         """
         with log_context(submission.request, submission.receipt):
             return await self._loop.failed(
-                await self._reopen_to_end(submission), _after_waiting(submission, error)
+                await self._begin_to_end(submission), _after_waiting(submission, error)
             )
 
     async def _run(self, submission: Submission) -> Turn:
@@ -81,7 +81,7 @@ class TurnExecution:
             progress = await self._prepare(submission)
             return await self._attempt(submission, progress)
         except Interrupted:
-            return await self._loop.cancelled(progress or await self._reopen_to_end(submission))
+            return await self._loop.cancelled(progress or await self._begin_to_end(submission))
         except (ShuttingDown, asyncio.CancelledError):
             if progress is not None:
                 await self._park(submission.receipt.turn_id)
@@ -101,7 +101,7 @@ class TurnExecution:
             # The boundary of a turn: whatever a part did wrong costs this turn, never the daemon.
             log.exception("turn_crashed")
             failure = INTERNAL
-        return await self._loop.failed(progress or await self._reopen_to_end(submission), failure)
+        return await self._loop.failed(progress or await self._begin_to_end(submission), failure)
 
     async def _may_wait(self, submission: Submission, error: ProviderError) -> bool:
         """Whether the message may wait for the service: the service is away and has worked before,
@@ -175,12 +175,12 @@ class TurnExecution:
         past = await self._context_manager.past(request.session, receipt.turn_id)
         return past, await self._builder.for_turn(request, past, receipt.at)
 
-    async def _reopen_to_end(self, submission: Submission) -> Progress:
-        """Return the turn's stored rows under an empty prompt: enough to end a turn, not to run it.
-        Counts an attempt.
+    async def _begin_to_end(self, submission: Submission) -> Progress:
+        """Begin an attempt, which is counted, under an empty prompt: enough to end the turn with
+        its stored rows, not to run it.
         """
         progress = Progress(submission.receipt, bare(submission.request), submission.sink)
-        await self._loop.resume(progress)
+        await self._loop.begin(progress)
         return progress
 
 

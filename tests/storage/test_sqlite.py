@@ -14,7 +14,7 @@ from contextlib import closing
 import pytest
 
 from agentd.core.errors import NotFound, StorageCorrupt, StorageError, StorageFull
-from agentd.engine.durable import commit_together
+from agentd.engine.durable import write_beside
 from agentd.storage.migrations import STATE, Schema
 from agentd.storage.sqlite import Database
 from tests.waiting import until
@@ -114,7 +114,7 @@ async def test_writes_that_are_made_together_share_a_commit_though_nothing_keeps
         async def second(value=f"b{number}"):
             await db.write(insert(value))
 
-        assert await commit_together(db.write(insert(f"a{number}")), second) == f"a{number}"
+        assert await write_beside(db.write(insert(f"a{number}")), second) == f"a{number}"
     assert db.commits == 50
 
 
