@@ -119,9 +119,10 @@ class ContextManager:
         unended = self._unended(session) | {turn_id}
         return await off_loop(history, lambda: without_turns(history, unended))
 
-    async def make_room_before(self, past: History, context: PromptContext) -> bool:
+    async def make_room_before(self, past: History, context: PromptContext) -> int | None:
         """Make room if the turn would not fit, or empty the context if nobody has spoken for
-        `idle_reset`. Return True if the context may have changed.
+        `idle_reset`. Return the estimated tokens of the turn's request; None if the context may have
+        changed.
 
         While room is already being made in the background, a turn that fits goes ahead. If
         compaction runs in the background, so does a turn whose context is longer than two windows:
@@ -132,27 +133,31 @@ class ContextManager:
         self._state(request.session).fixed = self._weigh(context)
         if self._is_over(past):
             await self._make_room(request.session, Trigger.IDLE, request.blocks)
-            return True
+            return None
         used = await self._measured(past, request.blocks)
         from_here = limits.compact_at if self._background else limits.flush_at
         log.info("room_judged", session=request.session, tokens=used, make_room_at=from_here)
         if used < from_here:
-            return False
+            return used
         if self._fits(used) and self._compaction.is_working(request.session):
-            return False
+            return used
         if self._background and (used >= _LONG * limits.window or past.left_out):
-            return False
+            return used
         await self._make_room(request.session, Trigger.THRESHOLD, request.blocks)
-        return True
+        return None
 
-    async def fitting(self, past: History, request: TurnRequest) -> History:
+    async def fitting(
+        self, past: History, request: TurnRequest, used: int | None = None
+    ) -> History:
         """Return the history that the turn of that request can carry: `past` itself if all of it
-        fits or nothing can be left out, else an excerpt.
+        fits or nothing can be left out, else an excerpt. `used` are the estimated tokens of the
+        request over `past` if they are known.
         """
-        used = await self._measured(past, request.blocks)
+        if used is None:
+            used = await self._measured(past, request.blocks)
         if self._fits(used) and not past.left_out:
             return past
-        part = await off_loop(past, lambda: self._compaction.excerpt(past, used))
+        part = await off_loop(past, partial(self._compaction.excerpt, past, used))
         if part is not past:
             log.info("context_excerpted", session=past.session, tokens=used)
             self._state(past.session).is_owed = True

@@ -141,13 +141,14 @@ class TurnExecution:
     async def _prepare(self, submission: Submission) -> Progress:
         request = submission.request
         past, context = await self._read_context(submission)
+        used: int | None = None
         if not request.is_silent:
             async with submission.interrupt.guard():  # the next turn makes up for a cut compaction
-                has_changed = await self._context_manager.make_room_before(past, context)
-            if has_changed:
+                used = await self._context_manager.make_room_before(past, context)
+            if used is None:
                 past, context = await self._read_context(submission)
         if request.context is not Context.LIGHT:
-            part = await self._context_manager.fitting(past, request)
+            part = await self._context_manager.fitting(past, request, used)
             if part is not past:
                 context = await self._builder.for_turn(request, part, submission.receipt.at)
         return Progress(
