@@ -1,6 +1,6 @@
 """Builds prompts from the workspace's text, the tools and the history.
 
-`build` is pure: equal rows always give equal messages, and stored rows are never changed. Text that
+`build_prompt` is pure: equal rows always give equal messages, and stored rows are never changed. Text that
 belongs to one turn only (the time, retrieved memories) goes before the user's words of that turn,
 and the cache breakpoint goes before that message. Opaque blocks are sent whichever provider wrote
 them, because another provider may answer the next call; each provider leaves out the blocks of
@@ -84,7 +84,7 @@ def render_past(rows: Sequence[Row], summary: str = "", zone: tzinfo = UTC) -> R
     return RenderedPast(tuple(rows), tuple(messages), _open_notices(kept, zone), is_tainted)
 
 
-def build(
+def build_prompt(
     context: PromptContext, turn: Sequence[Row], *, clip_results: int | None = None
 ) -> Prompt:
     """Return the prompt of a turn's next model call. `turn` holds the turn's rows so far, its user

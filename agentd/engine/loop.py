@@ -46,9 +46,9 @@ from agentd.core.prompt import (
 from agentd.core.redaction import Redactor
 from agentd.core.transcript import NewRow, Row, RowRole
 from agentd.core.turn import Failure, StopReason, Turn
-from agentd.engine import context as prompts
 from agentd.engine.budget import Charges
 from agentd.engine.calls import Calls
+from agentd.engine.context import FAILURE_TAG, build_prompt
 from agentd.engine.durable import when_space, write_beside
 from agentd.engine.progress import Progress
 from agentd.engine.queue import Interrupted
@@ -135,7 +135,7 @@ class Loop:
         """Store a turn that failed: its rows stay, open calls are answered, a notice says why."""
         rows = await self._closed(progress, failure.message)
         words = f"This turn failed: {failure.message} {failure.cure}".strip()
-        rows.append(NewRow(RowRole.NOTICE, (Text(words),), tag=prompts.FAILURE_TAG))
+        rows.append(NewRow(RowRole.NOTICE, (Text(words),), tag=FAILURE_TAG))
         return await self._end(progress, None, rows, failure)
 
     def _restore_words(self, progress: Progress) -> None:
@@ -186,7 +186,7 @@ class Loop:
 
     async def _stream(self, progress: Progress) -> Answered:
         rows = tuple(progress.rows)
-        build = partial(prompts.build, progress.context, rows, clip_results=progress.clip)
+        build = partial(build_prompt, progress.context, rows, clip_results=progress.clip)
         prompt = await offload(len(rows), build, light=ROWS)
         if progress.model_calls >= self._max_model_calls and progress.model_calls > 1:
             prompt = _last(prompt)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from agentd.core.message import Image, Opaque, Text, ToolResult, ToolUse
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import MAIN, TurnRequest
-from agentd.engine.context import PromptContext, build, render_past
+from agentd.engine.context import PromptContext, build_prompt, render_past
 from agentd.testing import FakeClock, check_messages
 
 AT = FakeClock().now()
@@ -67,7 +67,7 @@ def test_an_alert_is_told_with_the_owners_clocks() -> None:
     request = TurnRequest(MAIN, "x", "m")
     scene = PromptContext(request, (), (), render_past(()), "", "scripted", zone=zone)
     user = Row(2, RowRole.USER, (Text("hi"),), alert.at)
-    assert "14:00 CEST" in str(build(scene, [replace(user, seq=0), alert, user]).messages)
+    assert "14:00 CEST" in str(build_prompt(scene, [replace(user, seq=0), alert, user]).messages)
 
 
 def context(past: list[Row], summary: str = "", provider: str = "scripted") -> PromptContext:
@@ -89,10 +89,10 @@ def test_every_history_makes_a_valid_request_with_a_prefix_that_stays(
     past = [row for turn in before for row in turn][dropped if summary else 0 :]
     while past and isinstance(next(iter(past[0].blocks), None), ToolResult):
         past.pop(0)  # a context never begins between a call and its result
-    prompt = build(context(past, summary), now[:1])
+    prompt = build_prompt(context(past, summary), now[:1])
     check_messages(prompt.messages)
     following = Row(999, RowRole.USER, (Text("next"),), AT, 999)
-    after = build(context([*past, *now], summary), [following])
+    after = build_prompt(context([*past, *now], summary), [following])
     check_messages(after.messages)
     cached = prompt.cached_messages
     assert after.messages[:cached] == prompt.messages[:cached]
@@ -102,14 +102,14 @@ def test_an_imported_conversation_that_begins_with_the_agent_is_sent_behind_a_us
     None
 ):
     greeting = Row(1, RowRole.ASSISTANT, (Text("Hello!"),), AT)
-    prompt = build(context([greeting]), [Row(2, RowRole.USER, (Text("hi"),), AT)])
+    prompt = build_prompt(context([greeting]), [Row(2, RowRole.USER, (Text("hi"),), AT)])
     check_messages(prompt.messages)
     assert prompt.messages[1].text == "Hello!"
 
 
 @pytest.mark.parametrize("words", ["", " \n "])
 def test_a_message_without_words_is_no_hole_in_the_request(words) -> None:
-    prompt = build(context([]), [Row(1, RowRole.USER, (Text(words),), AT)])
+    prompt = build_prompt(context([]), [Row(1, RowRole.USER, (Text(words),), AT)])
     check_messages(prompt.messages)
     assert prompt.messages[0].blocks[0] == Text("[Now: noon]")
 
@@ -121,7 +121,7 @@ def test_thinking_goes_back_word_for_word() -> None:
         Row(2, RowRole.ASSISTANT, (thought, Text("yes")), AT, provider="anthropic"),
     ]
     asked = [Row(3, RowRole.USER, (Text("and?"),), AT)]
-    assert build(context(past, provider="anthropic"), asked).messages[1].blocks[0] is thought
+    assert build_prompt(context(past, provider="anthropic"), asked).messages[1].blocks[0] is thought
 
 
 PICTURE = Image("image/png", "a" * 64, 34_000)
@@ -136,7 +136,7 @@ def test_an_image_stays_before_the_words_it_came_with() -> None:
         said(1, RowRole.USER, PICTURE, Text("what is it?")),
         said(2, RowRole.ASSISTANT, Text("a cat")),
     ]
-    prompt = build(context(past), [said(3, RowRole.USER, PICTURE)])
+    prompt = build_prompt(context(past), [said(3, RowRole.USER, PICTURE)])
     assert prompt.messages[0].blocks == (PICTURE, Text("what is it?"))
     clock, shown, words = prompt.messages[-1].blocks
     assert (clock, shown) == (Text("[Now: noon]"), PICTURE)
@@ -150,7 +150,7 @@ def failed(seq: int, turn_id: int | None = None) -> Row:
 
 def texts(past: list[Row]) -> list[str]:
     """What the model is told of the past, in order, before a message `well?`."""
-    prompt = build(context(past), [said(99, RowRole.USER, Text("well?"))])
+    prompt = build_prompt(context(past), [said(99, RowRole.USER, Text("well?"))])
     blocks = [block for message in prompt.messages for block in message.blocks]
     return [b.text if isinstance(b, Text) else "a picture" for b in blocks][:-2]
 
@@ -201,7 +201,7 @@ def test_of_notices_the_model_is_told_alerts_alone() -> None:
         said(4, RowRole.NOTICE, Text("disk full"), tag="alert:1"),
         said(5, RowRole.NOTICE, Text("was cancelled"), tag="cancelled"),
     ]
-    told = str(build(context(past), [said(6, RowRole.USER, Text("and?"))]).messages)
+    told = str(build_prompt(context(past), [said(6, RowRole.USER, Text("and?"))]).messages)
     assert "disk full" in told
     assert "compacted" not in told
     assert "cancelled" not in told
@@ -221,6 +221,6 @@ def test_a_clipped_result_says_what_is_missing_and_words_are_never_clipped(limit
         said(2, RowRole.ASSISTANT, ToolUse("c", "x", {})),
         said(3, RowRole.USER, ToolResult("c", "r" * 30)),
     ]
-    asked, _, answered = build(context([]), turn, clip_results=limit).messages
+    asked, _, answered = build_prompt(context([]), turn, clip_results=limit).messages
     assert asked.blocks[-1] == Text("w" * 30)
     assert answered.blocks == (ToolResult("c", shown),)

@@ -19,7 +19,7 @@ from agentd.core.prompt import Answered, Effect, ModelStop, Prompt, TextDelta, T
 from agentd.core.tool import Approval, ToolCall, ToolOutput
 from agentd.core.transcript import NewRow, Row, RowRole
 from agentd.core.turn import Kind, Origin, SessionKey, StopReason, Turn, TurnRequest, kind_of
-from agentd.engine.context import PromptContext, build, clock_line, fence, render_past
+from agentd.engine.context import PromptContext, build_prompt, clock_line, fence, render_past
 from agentd.interfaces.tools.memory_read import MemoryRead
 from agentd.interfaces.tools.memory_search import MemorySearch
 from agentd.interfaces.tools.memory_tree import MemoryTree
@@ -230,7 +230,7 @@ class Talk:
         if self.page is not None and self.page.facts and self.page.is_told:
             told = f"## What is known about the user\n{fact_lines(self.page.facts)}"
             system = (*system, told)
-        return build(
+        return build_prompt(
             PromptContext(request, system, specs, render_past(past), self._volatile, "offline"),
             rows,
         )

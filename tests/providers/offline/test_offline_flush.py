@@ -9,7 +9,7 @@ from agentd.core.prompt import Effect, Prompt, ToolSpec
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import Origin, SessionKey, TurnRequest
 from agentd.core.verdict import is_no_reply
-from agentd.engine.context import PromptContext, build, render_past
+from agentd.engine.context import PromptContext, build_prompt, render_past
 from agentd.memory.flush import flush_prompt
 from agentd.memory.settings import MemoryFlushSettings
 
@@ -34,7 +34,7 @@ def prompt_of(rows, note: str = "", turn=(), summary: str = "") -> Prompt:
         "[Now: Saturday 2026-11-21 12:00 UTC]",
         "offline",
     )
-    return build(scene, [row("user", text), *turn])
+    return build_prompt(scene, [row("user", text), *turn])
 
 
 @pytest.fixture
