@@ -32,7 +32,7 @@ from agentd.engine.compaction.plan import Thresholds
 from agentd.engine.compaction.summary import Summariser, longest_summary
 from agentd.engine.completion import Completions
 from agentd.engine.context import ContextBuilder, Instructions
-from agentd.engine.context_manager import ContextManager
+from agentd.engine.context_room import ContextRoom
 from agentd.engine.loop import Loop
 from agentd.engine.outage import Outage, OutageAware
 from agentd.engine.queue import SessionQueue
@@ -153,7 +153,7 @@ def build_engine(
     shrink = Compaction(store, ports.hooks, summariser, clock, limits, compaction)
     silent = SilentTurns(store, loop, builder, toolbox, clock, stopping)
     queue = SessionQueue(agent.max_queued, agent.max_concurrent_turns)
-    context_manager = ContextManager(
+    context_room = ContextRoom(
         store,
         shrink,
         silent,
@@ -165,9 +165,9 @@ def build_engine(
         idle_reset=agent.idle_reset,
     )
     recovery = Recovery(store, journal, toolbox, loop)
-    execution = TurnExecution(store, loop, builder, context_manager, outage, clock)
+    execution = TurnExecution(store, loop, builder, context_room, outage, clock)
     sessions = Sessions(
-        store, execution, context_manager, recovery, queue, events, outage, stopping=stopping
+        store, execution, context_room, recovery, queue, events, outage, stopping=stopping
     )
     return Engine(sessions, shrink, outage, builder, toolbox)
 

@@ -21,7 +21,7 @@ from agentd.core.event import TurnEnded
 from agentd.core.failpoints import hit
 from agentd.core.ports import SessionStore, TurnAudience
 from agentd.core.turn import Origin, Receipt, SessionKey, Turn, TurnRequest, TurnState
-from agentd.engine.context_manager import ContextManager
+from agentd.engine.context_room import ContextRoom
 from agentd.engine.outage import Outage, OutagePlace, ServiceAway
 from agentd.engine.queue import (
     Interrupted,
@@ -48,7 +48,7 @@ class Sessions:
         self,
         store: SessionStore,
         execution: TurnExecution,
-        context_manager: ContextManager,
+        context_room: ContextRoom,
         recovery: Recovery,
         queue: SessionQueue,
         events: TurnAudience,
@@ -58,7 +58,7 @@ class Sessions:
     ) -> None:
         self._store = store
         self._execution = execution
-        self._context_manager = context_manager
+        self._context_room = context_room
         self._recovery = recovery
         self._queue = queue
         self._events = events
@@ -90,10 +90,10 @@ class Sessions:
         """
         self._started.set()
         sessions = await self._store.sessions()
-        self._context_manager.restore(sessions)
+        self._context_room.restore(sessions)
         for info in sessions:
             if info.flush_due and self._tasks.is_open:
-                self._tasks.spawn(self._context_manager.ahead(info.key, Trigger.RESTART))
+                self._tasks.spawn(self._context_room.ahead(info.key, Trigger.RESTART))
 
     async def submit(self, request: TurnRequest, sink: TurnAudience | None = None) -> Ticket:
         """Accept a request; when this returns, the request is durable.
@@ -181,7 +181,7 @@ class Sessions:
         """
         self._tasks.close()
         self._stopping.begin()
-        await self._context_manager.store_due()
+        await self._context_room.store_due()
         await self._tasks.finish(seconds)
         for submission in self._submitted.values():  # tasks that were cancelled before they began
             reject(submission.ended, ShuttingDown(TAKES_NO_MORE))
@@ -190,19 +190,19 @@ class Sessions:
         """Flush and compact the session's context now; `wish` is what the user wants from the
         summary. Raises NotFound, ShuttingDown.
         """
-        return await self._tasks.owned(self._context_manager.compact(session, wish))
+        return await self._tasks.owned(self._context_room.compact(session, wish))
 
     async def flush(self, session: SessionKey) -> CompactionReport:
         """Offer all finished rows of the session to memory now, including rows that earlier flushes
         gave up. Raises NotFound, ShuttingDown.
         """
-        return await self._tasks.owned(self._context_manager.flush(session))
+        return await self._tasks.owned(self._context_room.flush(session))
 
     async def start_over(self, session: SessionKey) -> CompactionReport:
         """Flush the session, then begin an empty context under its key. Raises NotFound,
         ShuttingDown.
         """
-        return await self._tasks.owned(self._context_manager.start_over(session))
+        return await self._tasks.owned(self._context_room.start_over(session))
 
     async def delete(
         self, session: SessionKey, then: Callable[[SessionKey], Awaitable[None]] | None = None
@@ -221,12 +221,12 @@ class Sessions:
 
     async def explain(self, session: SessionKey) -> dict[str, Any]:
         """Return what the session's next turn would do to its context, and why. Raises NotFound."""
-        return await self._context_manager.explain(session)
+        return await self._context_room.explain(session)
 
     async def _delete(
         self, session: SessionKey, then: Callable[[SessionKey], Awaitable[None]] | None
     ) -> None:
-        await self._context_manager.delete(session)
+        await self._context_room.delete(session)
         hit("session.deleted")
         if then is not None:
             await then(session)
@@ -246,7 +246,7 @@ class Sessions:
             reject(ended, ShuttingDown(TAKES_NO_MORE))
             return submission
         self._submitted[request.session, request.message_id] = submission
-        self._context_manager.expect(request.session, receipt.turn_id)
+        self._context_room.expect(request.session, receipt.turn_id)
         self._queue.enter(request.session)
         self._tasks.spawn(self._run_to_end(submission))
         return submission
@@ -275,7 +275,7 @@ class Sessions:
             if not submission.ended.done():
                 submission.ended.set_result(turn)
             submission.sink.emit(TurnEnded(session, turn))
-            if not submission.request.is_silent and not self._context_manager.is_ample(turn):
+            if not submission.request.is_silent and not self._context_room.is_ample(turn):
                 self._look_ahead(session)
         finally:
             self._submitted.pop((session, submission.request.message_id), None)
@@ -305,7 +305,7 @@ class Sessions:
                 turn = await act(submission)
             finally:
                 del self._running[request.session, request.origin]
-            self._context_manager.ended(request.session, submission.receipt.turn_id)
+            self._context_room.ended(request.session, submission.receipt.turn_id)
             return turn
 
     async def _run_until_served(self, submission: Submission) -> Turn:
@@ -344,4 +344,4 @@ class Sessions:
 
     def _look_ahead(self, session: SessionKey) -> None:
         if self._tasks.is_open:
-            self._tasks.spawn(self._context_manager.ahead(session, Trigger.THRESHOLD))
+            self._tasks.spawn(self._context_room.ahead(session, Trigger.THRESHOLD))

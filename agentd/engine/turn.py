@@ -13,7 +13,7 @@ from agentd.core.times import format_duration
 from agentd.core.transcript import History
 from agentd.core.turn import Context, Failure, Turn
 from agentd.engine.context import ContextBuilder, PromptContext, bare
-from agentd.engine.context_manager import ContextManager
+from agentd.engine.context_room import ContextRoom
 from agentd.engine.loop import Loop
 from agentd.engine.outage import Outage, ServiceAway
 from agentd.engine.progress import CLIP_RESULTS, Progress, log_context, log_fields
@@ -33,14 +33,14 @@ class TurnExecution:
         store: Inbox,
         loop: Loop,
         builder: ContextBuilder,
-        context_manager: ContextManager,
+        context_room: ContextRoom,
         outage: Outage,
         clock: Clock,
     ) -> None:
         self._store = store
         self._loop = loop
         self._builder = builder
-        self._context_manager = context_manager
+        self._context_room = context_room
         self._outage = outage
         self._clock = clock
 
@@ -144,11 +144,11 @@ class TurnExecution:
         used: int | None = None
         if not request.is_silent:
             async with submission.interrupt.guard():  # the next turn makes up for a cut compaction
-                used = await self._context_manager.make_room_before(past, context)
+                used = await self._context_room.make_room_before(past, context)
             if used is None:
                 past, context = await self._read_context(submission)
         if request.context is not Context.LIGHT:
-            part = await self._context_manager.fitting(past, request, used)
+            part = await self._context_room.fitting(past, request, used)
             if part is not past:
                 context = await self._builder.for_turn(request, part, submission.receipt.at)
         return Progress(
@@ -162,7 +162,7 @@ class TurnExecution:
         if submission.request.context is Context.LIGHT or submission.request.is_silent:
             return False
         async with submission.interrupt.guard():
-            has_room = await self._context_manager.after_overflow(progress.context)
+            has_room = await self._context_room.after_overflow(progress.context)
         if not has_room:
             return False
         _, progress.context = await self._read_context(submission)
@@ -173,7 +173,7 @@ class TurnExecution:
         over it.
         """
         request, receipt = submission.request, submission.receipt
-        past = await self._context_manager.past(request.session, receipt.turn_id)
+        past = await self._context_room.past(request.session, receipt.turn_id)
         return past, await self._builder.for_turn(request, past, receipt.at)
 
     async def _begin_to_end(self, submission: Submission) -> Progress:

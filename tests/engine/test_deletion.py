@@ -61,7 +61,7 @@ async def test_a_session_whose_memories_are_being_saved_is_not_deleted(world) ->
     await world.say("hello")
     await world.store.set_flush_due((MAIN,))
     async with asyncio.TaskGroup() as group:
-        group.create_task(world.sessions._context_manager.ahead(MAIN, Trigger.RESTART))
+        group.create_task(world.sessions._context_room.ahead(MAIN, Trigger.RESTART))
         await world.provider.reached.wait()
         with pytest.raises(Busy):
             await world.sessions.delete(MAIN)

@@ -21,7 +21,7 @@ from agentd.engine.compaction.extract import HEAD
 from agentd.engine.compaction.plan import thresholds
 from agentd.engine.compaction.summary import longest_summary
 from agentd.testing import ScriptedProvider, check_messages
-from tests.engine.test_context_manager import SUMMARY, Gated, calls, plainly, quiet
+from tests.engine.test_context_room import SUMMARY, Gated, calls, plainly, quiet
 
 DAY = timedelta(days=1)
 WORDS = "blah " * 400  # about 570 tokens

@@ -74,7 +74,7 @@ async def test_a_flush_in_the_background_sees_nothing_of_a_turn_that_runs(world)
     world.provider.reached.clear()
     running = await world.submit("second, still running")
     await world.provider.reached.wait()
-    await world.sessions._context_manager.ahead(MAIN, Trigger.RESTART)
+    await world.sessions._context_room.ahead(MAIN, Trigger.RESTART)
     assert (await world.store.load(MAIN)).covered_to == 2
     (flush,) = [p for p in world.provider.prompts if p.origin is Origin.FLUSH]
     assert "second" not in str(flush.messages)
@@ -139,7 +139,7 @@ async def test_a_turn_that_comes_or_goes_while_room_is_made_is_left_alone(
     await world.store.set_flush_due((MAIN,))
     world.store.left = 2  # the first reading judges, the second is under the lock
     async with asyncio.TaskGroup() as group, world.compaction.alone(MAIN):
-        group.create_task(world.sessions._context_manager.ahead(MAIN, trigger))
+        group.create_task(world.sessions._context_room.ahead(MAIN, trigger))
         if moment == "waiting":
             await begin()
     (flush,) = [p for p in world.provider.prompts if p.origin is Origin.FLUSH]

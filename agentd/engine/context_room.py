@@ -62,7 +62,7 @@ class _SessionState(Struct):
         return bool(self.unfinished) or self.is_due or self.is_owed
 
 
-class ContextManager:
+class ContextRoom:
     """Decides when to ask `Compaction` for room, and tells the session what came of it."""
 
     def __init__(
