@@ -526,7 +526,13 @@ def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> N
             "last": {"at": "2019-12-31T11:00:00+00:00", "outcome": "quiet", "reason": "ack"},
         },
         "compaction": {"last": None},
-        "index": {"files": 3, "chunks": 1, "pending": 0, "state": "ready", "embedder": "static"},
+        "index": {
+            "files": 3,
+            "chunks": 1,
+            "pending": 0,
+            "state": "ready",
+            "embedder": "mini-L6-8199be6f699a+many-e5-0123456789ab-0.7",
+        },
         "facts": {"active": 4, "proposed": 1, "refused": {"unknown_id": 2}, "waiting": 1},
         "graph": {"enabled": True, "concepts": 2, "facts": 1, "episodes": 1},
         "cost": {"today_usd": 0.0, "today_tokens": 1234, "month_usd": 2, "month_tokens": 5678},
@@ -539,7 +545,7 @@ def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> N
     assert "1, 1 at work; last used 2020-01-02 08:30" in said
     assert "next 2020-06-01 19:00; last 2019-12-31 20:00: quiet (ack)" in said
     assert "today 1,234 tokens; this month $2.00 (5,678 tokens)" in said
-    assert "3 files, 1 chunk, 0 pending; ready, embedder static" in said
+    assert "3 files, 1 chunk, 0 pending; ready, embedder mini-L6 and many-e5" in said
     assert (
         "facts       4 known, 1 waiting for your yes, 1 conversation to be read; "
         "not kept: 2 unknown id"

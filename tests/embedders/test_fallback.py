@@ -16,7 +16,7 @@ from agentd.memory.index.embedding.embedding_settings import (
     ModelSettings,
 )
 from agentd.memory.index.search.live import LiveIndex
-from agentd.memory.index.search.patient_embedder import LATE, patient
+from agentd.memory.index.search.patient_embedder import LASTING, LATE, patient
 from agentd.memory.index.search.search_settings import SearchSettings
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
@@ -153,6 +153,8 @@ async def test_a_service_that_is_too_slow_for_questions_is_replaced_and_said_to_
             found = await index.search(SearchQuery(f"zorp {number}", limit=1), OWNER)
             assert found.reason in ("embedder_slow", "embedder_down")
         assert (await index.state()).reason == "embedder_slow"
+        assert index.problems() == ()  # a busy moment is none
+        await clock.advance(LASTING)
         assert [problem.code for problem in index.problems()] == ["embedder_slow"]
         await index.settle()  # now the other one is given the texts
         while (await index.state()).embedder != embedders.chain[1].model:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 STATUS = Group("")
 
 _SESSIONS = 50  # the last used ones; `sessions list` has all
+_MARK = re.compile(r"-[0-9a-f]{12}(?:-[0-9.]+)?(?=\+|$)")  # digest of a model's files, and weight
 
 
 async def _nothing() -> None:
@@ -211,7 +213,12 @@ def _index(index: dict[str, Any]) -> str:
     counts = f"{files}, {chunks}, {index.get('pending', 0)} pending"
     why = f" ({index['why']})" if index.get("why") else ""
     reason = f", {index['reason']}" if index.get("reason") else ""
-    return f"{counts}; {index.get('state')}, embedder {index.get('embedder')}{why}{reason}"
+    return f"{counts}; {index.get('state')}, embedder {_named(index)}{why}{reason}"
+
+
+def _named(index: dict[str, Any]) -> str:
+    """Return the names of the models, without the digests by which their vectors are told apart."""
+    return " and ".join(_MARK.sub("", str(index.get("embedder"))).split("+"))
 
 
 def _about_facts(facts: dict[str, Any]) -> Iterator[str]:

@@ -23,6 +23,7 @@ SECONDS = 120.0  # for one batch
 QUICK = SECONDS / 4  # a batch that takes longer does not double the next
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds after failures in a row, doubling
 LATE = 3  # late answers to queries in a row from which others stand in
+LASTING = 300.0  # seconds of late answers that are a problem to tell
 FEWER = 8  # divisor of the batch after a failure; a quick success doubles it
 _MOST_HALF = 65504.0  # of float16
 
@@ -37,6 +38,7 @@ class PatientEmbedder:
         self.size = FIRST  # texts in the next batch; starts small, to find out how slow it is
         self.has_answered = False
         self._late = 0  # queries in a row that it did not answer in time
+        self._late_since = 0.0  # monotonic second of the first of them
         self._waited = 0.0  # seconds that the last of them was given
         self._embedder = embedder
         self._clock = clock
@@ -65,14 +67,17 @@ class PatientEmbedder:
 
     def was_late(self, seconds: float) -> None:
         """Record that a query was not answered within `seconds`."""
+        self._late_since = self._late_since if self._late else self._clock.monotonic()
         self._late += 1
         self._waited = seconds
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return why others stand in for the embedder; empty if it works."""
+        """Return why others stand in for the embedder; empty if it works, or has been too slow for
+        less than LASTING: a busy start makes it so.
+        """
         if self.problem is not None:
             return (self.problem,)
-        if not self.fails:
+        if not self.fails or self._clock.monotonic() - self._late_since < LASTING:
             return ()
         text = f"{self.model} took longer than {self._waited:g} s for each of the last {self._late} questions"
         cure = "raise query_timeout_ms in [memory_search], or choose a quicker embedder"
