@@ -9,7 +9,7 @@ in closed hours only the first due time has one, since the next is moved to the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,7 +23,7 @@ from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.runner import BeatRunner
 from agentd.automation.heartbeat.snapshot import Snapshot, SnapshotReader
 from agentd.core import failpoints
-from agentd.core.beat import Beat, Outcome, Reason, Standing
+from agentd.core.beat import Beat, ItemState, Outcome, Reason, Standing
 from agentd.core.health import Problem
 from agentd.core.turn import SessionKey
 
@@ -114,7 +114,6 @@ class Heartbeat:
         decision = decide(view)
         reason = None if isinstance(decision, Run) else decision.reason
         gates = answers(view)
-        due_now = {item.hash for item in view.due}
         used, most = await self._deps.budget.tokens_today()
         watches = await self.runner.watches(view.checklist)
         states = await self._beats.items([item.hash for item in view.checklist.items])
@@ -139,22 +138,7 @@ class Heartbeat:
             "tokens_today": used,
             "daily_tokens": most,
             "busy": view.busy,
-            "checklist": {
-                "file_hash": sight.digest,
-                "missing": not sight.digest and view.unreadable is None,
-                "unreadable": view.unreadable.message if view.unreadable else "",
-                "mistakes": list(view.checklist.mistakes),
-                "open": view.checklist.has_open,
-                "items": [
-                    {
-                        "text": item.text,
-                        "due": item.hash in due_now,
-                        "done_at": _iso(states[item.hash].last_done),
-                        "next": _iso(item.next_time(states[item.hash], view.now)),
-                    }
-                    for item in view.checklist.items
-                ],
-            },
+            "checklist": _checklist_json(sight, states),
             "tools": list(self.runner.tools()),
             "watched": [
                 {"text": entry.text, **watch.as_json()}
@@ -364,6 +348,28 @@ class Heartbeat:
         self._rest()
         log.info("beat_skipped", reason=reason, next_due=_iso(self._next_due))
         return beat
+
+
+def _checklist_json(snapshot: Snapshot, states: Mapping[str, ItemState]) -> dict[str, Any]:
+    """Return HEARTBEAT.md as `explain` shows it: its entries, when each was done and comes next."""
+    view = snapshot.view
+    due = {item.hash for item in view.due}
+    return {
+        "file_hash": snapshot.digest,
+        "missing": not snapshot.digest and view.unreadable is None,
+        "unreadable": view.unreadable.message if view.unreadable else "",
+        "mistakes": list(view.checklist.mistakes),
+        "open": view.checklist.has_open,
+        "items": [
+            {
+                "text": item.text,
+                "due": item.hash in due,
+                "done_at": _iso(states[item.hash].last_done),
+                "next": _iso(item.next_time(states[item.hash], view.now)),
+            }
+            for item in view.checklist.items
+        ],
+    }
 
 
 def _iso(at: datetime | None) -> str | None:

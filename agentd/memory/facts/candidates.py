@@ -69,15 +69,11 @@ class Words:
 
     def __init__(self, wanted: frozenset[str]) -> None:
         self.wanted = wanted
-        self._needles = {
-            f" {word} ".encode() if len(word) < _STEM else f" {word}".encode(): word
-            for word in wanted
-            if word.isascii()
-        }
+        self._needles = {_needle(word): word for word in wanted if word.isascii()}
 
     @cached_property
     def _any(self) -> re.Pattern[bytes]:
-        return re.compile(_any_of(self._needles))
+        return _one_of(self._needles.values())
 
     def found(self, text: str) -> frozenset[str]:
         """Return the words that the text contains."""
@@ -410,6 +406,15 @@ def words_with(text: str, is_meant: Callable[[str], bool]) -> Iterator[str]:
 def _is_usual(text: str) -> bool:
     """Whether the words of a text can be found in its bytes: it is ASCII without escapes."""
     return text.isascii() and "\\" not in text
+
+
+def _needle(word: str) -> bytes:
+    """Return what stands for the word in a `_bare` text: only the beginning of a long one."""
+    return f" {word} ".encode() if len(word) < _STEM else f" {word}".encode()
+
+
+def _one_of(words: Iterable[str]) -> re.Pattern[bytes]:
+    return re.compile(_any_of(map(_needle, words)))
 
 
 def _any_of(needles: Iterable[bytes]) -> bytes:
