@@ -130,6 +130,10 @@ class Budget:
         """Return the name under which a call is priced; see `BudgetSettings.charged_as`."""
         return self._settings.charged_as(answered, asked)
 
+    def unpriced(self, models: Iterable[str]) -> tuple[str, ...]:
+        """Return the models without a price if one is needed; see `BudgetSettings.unpriced`."""
+        return self._settings.unpriced(models)
+
     def caps(self, now: datetime, origin: Origin) -> tuple[Cap, ...]:
         """Return the limits on a call of `origin` at `now`, the owner's local time."""
         return self._settings.caps(now, origin)

@@ -68,7 +68,8 @@ class Metered:
         """Yield the wrapped provider's events, without `Begun`. `Answered` carries the reservation
         that is to be charged and the name of the model whose price applies.
 
-        Raises ProviderError of kind `budget` instead of making a call that could pass a limit.
+        Raises ProviderError of kind `budget` instead of making a call that could pass a limit, or
+        whose model has no price to tell that by.
         """
         now = self._clock.now().astimezone(self._clock.zone)
         caps = self._limits.caps(now, prompt.origin)
@@ -105,6 +106,10 @@ class Metered:
         ProviderError (`budget`).
         """
         model = prompt.model or self.model
+        if self._limits.unpriced([model]):
+            refusal = failure("budget", f"a limit in dollars, but no price for {model}")
+            cure = f'add [budget.prices."{model}"] with input and output, or name another model'
+            raise ProviderError(refusal.message, cure=cure, kind="budget")
         most = most_of(await _prompt_tokens(prompt), prompt.max_tokens or self._max_tokens)
         cost = self._limits.price(model, most)
         try:

@@ -51,6 +51,20 @@ async def ask(
     raise AssertionError
 
 
+async def test_a_call_whose_price_is_unknown_is_not_made_under_a_limit_in_dollars() -> None:
+    clock, provider = FakeClock(), ScriptedProvider()
+    ledger, settings = MemoryLedger(clock), budget(monthly_usd=1.0)
+    metered = Metered(provider, ledger, settings, clock, 100)
+    with pytest.raises(ProviderError, match="no price for cheapo") as error:
+        await ask(metered, ledger, settings, replace(HELLO, model="cheapo"))
+    assert error.value.kind == "budget"
+    assert "[budget.prices" in error.value.cure
+    assert provider.prompts == []
+    free = budget(heartbeat_daily_tokens=5)
+    metered = Metered(provider, ledger, free, clock, 100)
+    assert await ask(metered, ledger, free, replace(HELLO, model="cheapo"))
+
+
 def test_a_price_holds_for_dated_names_of_the_model() -> None:
     settings = budget()
     assert settings.price("m-20261122", Usage(1_000_000, 0)) == pytest.approx(10.0)
