@@ -345,13 +345,17 @@ class ContextRoom:
             self._weighed = (carried, tokens.of_fixed(*carried))
         return self._weighed[1]
 
+    async def between_turns(self, session: SessionKey) -> History:
+        """Return the session's context: what has ended by now."""
+        unended = self._unended(session)
+        whole = await self._store.load(session)
+        return await off_loop(whole, lambda: without_turns(whole, unended))
+
     async def _weighed_now(self, session: SessionKey) -> tuple[History, int]:
         """Return the session's context between turns, and the estimated tokens of the next request
         over it.
         """
-        unended = self._unended(session)
-        whole = await self._store.load(session)
-        history = await off_loop(whole, lambda: without_turns(whole, unended))
+        history = await self.between_turns(session)
         return history, await self._measured(history, ())
 
     async def _measured(self, history: History, incoming: Sequence[Block]) -> int:

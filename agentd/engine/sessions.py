@@ -20,6 +20,7 @@ from agentd.core.errors import InvalidRequest, ProviderError, ShuttingDown, Stor
 from agentd.core.event import TurnEnded
 from agentd.core.failpoints import hit
 from agentd.core.ports import SessionStore, TurnAudience
+from agentd.core.prompt import Prompt
 from agentd.core.turn import Origin, Receipt, SessionKey, Turn, TurnRequest, TurnState
 from agentd.engine.context_room import ContextRoom
 from agentd.engine.outage import Outage, OutagePlace, ServiceAway
@@ -222,6 +223,10 @@ class Sessions:
     async def explain(self, session: SessionKey) -> dict[str, Any]:
         """Return what the session's next turn would do to its context, and why. Raises NotFound."""
         return await self._context_room.explain(session)
+
+    async def preview(self, session: SessionKey) -> Prompt:
+        """Return the prompt that the session's next message would be sent with if it came now."""
+        return await self._execution.preview(session)
 
     async def _delete(
         self, session: SessionKey, then: Callable[[SessionKey], Awaitable[None]] | None

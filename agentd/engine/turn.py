@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from agentd.core.errors import ContextOverflow, ProviderError, ShuttingDown, StorageError
 from agentd.core.ports import Clock, Inbox
+from agentd.core.prompt import Prompt
 from agentd.core.times import format_duration
-from agentd.core.transcript import History
-from agentd.core.turn import Context, Failure, Turn
-from agentd.engine.context import ContextBuilder, PromptContext, bare
+from agentd.core.transcript import History, Row, RowRole
+from agentd.core.turn import Context, Failure, SessionKey, Turn, TurnRequest
+from agentd.engine.context import ContextBuilder, PromptContext, bare, build_prompt
 from agentd.engine.context_room import ContextRoom
 from agentd.engine.loop import Loop
 from agentd.engine.outage import Outage, ServiceAway
@@ -21,6 +22,8 @@ from agentd.engine.queue import Interrupted, Submission
 from agentd.engine.workers import INTERNAL
 
 log = structlog.get_logger()
+
+NEXT_MESSAGE = "(the next message)"
 
 
 class TurnExecution:
@@ -71,6 +74,15 @@ class TurnExecution:
             return await self._loop.failed(
                 await self._begin_to_end(submission), _after_waiting(submission, error)
             )
+
+    async def preview(self, session: SessionKey) -> Prompt:
+        """Return the prompt that the session's next message would be sent with if it came now; the
+        message itself is a line that stands for it. What a search adds for its words is missing.
+        """
+        request = TurnRequest(session, NEXT_MESSAGE, "")
+        past = await self._context_room.between_turns(session)
+        context = await self._builder.for_turn(request, past)
+        return build_prompt(context, (Row(0, RowRole.USER, request.blocks, self._clock.now()),))
 
     async def _run(self, submission: Submission) -> Turn:
         progress: Progress | None = None

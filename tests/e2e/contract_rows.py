@@ -217,6 +217,14 @@ ROWS = (
         {"key": "main", "explain": True},
     ),
     Row(
+        "sessions prompt",
+        ("main",),
+        {"system": [str], "tools": [str], "messages_before": int, "message": str},
+        "=== system prompt, part 1 ===",
+        "sessions/prompt",
+        {"key": "main"},
+    ),
+    Row(
         "sessions reset",
         ("{it}",),
         ROOM,

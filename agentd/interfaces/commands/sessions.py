@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from agentd.core.compaction import CompactionReport
 from agentd.core.errors import InvalidRequest, NotFound
+from agentd.core.message import Text
 from agentd.core.redaction import Redactor
 from agentd.core.transcript import export_row
 from agentd.core.turn import MAIN, SessionKey, kind_of
 from agentd.interfaces.commands.declaration import MODEL_SECONDS, Caller, Group, Param
-from agentd.interfaces.commands.plain import fields, table
+from agentd.interfaces.commands.plain import fields, table, visible
 
 if TYPE_CHECKING:
     from agentd.core.ports import Ledger, SessionStore, Transcripts
+    from agentd.core.prompt import Prompt
     from agentd.core.transcript import SessionInfo
 
 SESSIONS = Group("sessions")
@@ -57,6 +59,9 @@ class WorkingSessions(Protocol):
     async def explain(self, session: SessionKey) -> dict[str, Any]:
         """Return the inputs of the next decision about flush and compaction."""
 
+    async def preview(self, session: SessionKey) -> Prompt:
+        """Return the prompt of the session's next message."""
+
     async def start_over(self, session: SessionKey) -> CompactionReport:
         """Flush, then begin an empty context."""
 
@@ -91,6 +96,17 @@ def _flushed_text(result: dict[str, Any]) -> str:
     if "unsaved" in result:  # which an explanation has not
         told += f"\n{CompactionReport(**result).unsaved_in_words()}".rstrip()
     return told
+
+
+def _prompt_text(result: dict[str, Any]) -> str:
+    """Return the parts of a prompt under headings, in the order in which they are sent."""
+    parts = [
+        *((f"system prompt, part {n}", text) for n, text in enumerate(result["system"], start=1)),
+        ("tools", ", ".join(result["tools"]) or "none"),
+        ("messages before", f"{result['messages_before']:,}"),
+        ("message", result["message"]),
+    ]
+    return "\n\n".join(f"=== {name} ===\n{visible(text)}" for name, text in parts)
 
 
 def _is_as_large(result: dict[str, Any]) -> bool:
@@ -229,6 +245,19 @@ class SessionCommands:
         if explain:
             return await self._turns.explain(session)
         return (await self._turns.flush(session)).as_json()
+
+    @SESSIONS.command(_prompt_text)
+    async def prompt(self, key: _MainKey) -> dict[str, Any]:
+        """Show what the next message would be sent with: system prompt, tools, and what stands before it."""
+        session = await self._existing(key)
+        prompt = await self._turns.preview(session)
+        *before, message = prompt.messages
+        return {
+            "system": list(prompt.system),
+            "tools": [tool.name for tool in prompt.tools],
+            "messages_before": len(before),
+            "message": "\n\n".join(b.text for b in message.blocks if isinstance(b, Text)),
+        }
 
     @SESSIONS.command(fields, seconds=MODEL_SECONDS, has_failed=_is_as_large)
     async def reset(self, key: _Key) -> dict[str, Any]:
