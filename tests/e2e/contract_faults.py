@@ -211,6 +211,7 @@ METHODS: tuple[tuple[str, Any, int, str], ...] = (
     ("_agentd/mcp/login", {"server": "nowhere", "port": 0}, -32602, "invalid"),
     ("_agentd/mcp/redirected", {"server": "nowhere", "state": "s"}, -32002, "not_found"),
     ("_agentd/backup", {"file": "here.tar.gz"}, -32602, "invalid"),
+    ("_agentd/backup", {"file": "/tmp/a\0b.tar.gz"}, -32602, "invalid"),
     ("_agentd/logs", {"level": "loud"}, -32602, "invalid"),
     ("session/prompt", {"sessionId": "main", "prompt": []}, -32602, "invalid"),
     ("session/load", NOWHERE, -32002, "not_found"),

@@ -155,6 +155,7 @@ def test_a_file_that_others_may_use_is_refused(tmp_path, mode):
     with pytest.raises(ConfigError, match="by others") as caught:
         find_key(settings, {})
     assert "chmod 600" in caught.value.cure
+    assert "`agentd restart`" in caught.value.cure, "a key is read at the start alone"
     assert choose(settings, {}).problem.code == "bad_api_key"
 
 

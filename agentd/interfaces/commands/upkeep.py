@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from agentd.core.errors import InvalidRequest
+from agentd.core.paths import expanded
 from agentd.interfaces.commands.declaration import MODEL_SECONDS, Group, Param
 from agentd.interfaces.commands.plain import counted, fields
 
@@ -84,7 +85,6 @@ class UpkeepCommands:
         self, file: Annotated[str, Param("The archive, a .tar.gz.", metavar="FILE")]
     ) -> dict[str, Any]:
         """Write everything into one file while the daemon runs, and check it."""
-        path = Path(file)
-        if not path.is_absolute():
+        if not Path(file).is_absolute():
             raise InvalidRequest("file: is no absolute path", cure="name it from / on")
-        return await self._write(path)
+        return await self._write(expanded(file))
