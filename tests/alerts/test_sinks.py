@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 from structlog.testing import capture_logs
 
 from agentd.automation.alerts.sinks import CommandSink, JournalSink, MainSessionSink
@@ -83,6 +84,15 @@ async def test_a_command_that_does_not_read_is_fine_when_it_ends_well(tmp_path: 
     ran = tmp_path / "ran"
     await CommandSink(("touch", str(ran)), MINUTE, os.environ).send(big)
     assert ran.exists()
+
+
+def test_a_command_that_ends_before_anything_is_written_to_it_has_told() -> None:
+    async def often() -> None:
+        for _ in range(40):
+            await CommandSink(("true",), MINUTE, os.environ).send(ALERT)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # the daemon's loop
+        runner.run(often())
 
 
 async def test_a_command_that_fails_is_told_with_its_status() -> None:

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from typing import BinaryIO
 
 import structlog
 
@@ -71,20 +72,21 @@ class CommandSink:
         """Run the program. Raises AgentdError unless it exits with 0 in time."""
         program = self._argv[0]
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self._argv,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.DEVNULL,
-                env=self._environ | _about(alert),
-                start_new_session=True,
-            )
+            with _holding(alert.told.encode()) as text:
+                process = await asyncio.create_subprocess_exec(
+                    *self._argv,
+                    stdin=text,
+                    stdout=asyncio.subprocess.DEVNULL,
+                    stderr=asyncio.subprocess.DEVNULL,
+                    env=self._environ | _about(alert),
+                    start_new_session=True,
+                )
         except (OSError, ValueError) as error:
             cure = "check [alerts] command"
             raise AgentdError(f"the alert command {program!r} did not start", cure=cure) from error
         try:
             async with asyncio.timeout(self._timeout):
-                await process.communicate(alert.told.encode())
+                await process.wait()
         except TimeoutError:
             message = f"the alert command {program!r} took longer than {self._timeout:g} s"
             raise AgentdError(message, cure="raise [alerts] timeout") from None
@@ -96,6 +98,17 @@ class CommandSink:
         if process.returncode:
             message = f"the alert command {program!r} ended with {process.returncode}"
             raise AgentdError(message, cure="run the command by hand with a text on stdin")
+
+
+@contextlib.contextmanager
+def _holding(data: bytes) -> Iterator[BinaryIO]:
+    """Open a file in memory with the data, to be read from its beginning. A pipe would have to be
+    written to, which fails where the program does not read and has ended before.
+    """
+    with os.fdopen(os.memfd_create("alert"), "w+b") as file:
+        file.write(data)
+        file.seek(0)
+        yield file
 
 
 class JournalSink:
