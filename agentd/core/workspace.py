@@ -62,6 +62,7 @@ TARGETS: Mapping[str, str] = {  # names of files that commands and models may us
     "identity": "IDENTITY.md",
     "tools": "TOOLS.md",
 }
+LISTED_DEPTH = 32  # depth to which folders of notes are listed
 FACTS_PATH = "memory/facts.md"  # the page of facts
 GRAPH_FOLDER = "memory/graph"  # the text of the concept graph
 SHARED_PATH = f"{GRAPH_FOLDER}/shared.txt"  # which facts are shared with others
@@ -104,9 +105,12 @@ class TreeEntry(NamedTuple):  # for speed: a large workspace makes many
 
 
 def require_note(path: str, cure: str) -> None:
-    """Raise PathRefused, with `cure`, for a path that is no .md file: text in it would not be
-    searched or shown.
+    """Raise PathRefused for a path whose text would not be searched or shown: that of no .md file,
+    with `cure`, and of a file in a folder that is not listed.
     """
+    if path.count("/") >= LISTED_DEPTH:
+        told = f"{path} is {LISTED_DEPTH} folders deep or more: nothing there is searched"
+        raise PathRefused(told, cure="Write to a folder further up.")
     if not path.casefold().endswith(".md"):
         raise PathRefused(f"{path} is no note: only .md files are searched and shown", cure=cure)
 

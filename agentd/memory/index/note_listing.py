@@ -11,9 +11,8 @@ from msgspec import Struct
 
 from agentd.core.health import Problem
 from agentd.core.ports import Clock
-from agentd.core.workspace import TreeEntry
+from agentd.core.workspace import LISTED_DEPTH, TreeEntry
 
-DEPTH = 32  # depth to which folders are listed
 _MOST_NAMED = 20
 _GROUP = 16  # files that are read at once: more would delay others and be no faster
 _GROUP_BYTES = 4 * 1024 * 1024
@@ -29,7 +28,7 @@ def split_listing(
     deep: list[str] = []
     for entry in entries:
         if entry.is_dir:
-            if entry.path.count("/") - entry.path.startswith("@") == DEPTH:
+            if entry.path.count("/") - entry.path.startswith("@") == LISTED_DEPTH:
                 deep.append(entry.path)
         elif entry.path.casefold().endswith(".md"):
             notes[entry.path] = entry
@@ -40,7 +39,7 @@ def too_deep(folders: Sequence[str]) -> Iterator[Problem]:
     """Yield a problem for each of the first folders, and one that counts the rest."""
     cure = "Move it up."
     for path in folders[:_MOST_NAMED]:
-        text = f"{path} is {DEPTH} folders deep: nothing in it is searched"
+        text = f"{path} is {LISTED_DEPTH} folders deep: nothing in it is searched"
         yield Problem("folder_too_deep", text, cure)
     if (more := len(folders) - _MOST_NAMED) > 0:
         yield Problem("folder_too_deep", f"{more} more folders are as deep", cure)

@@ -14,7 +14,7 @@ from agentd.core.offloading import offload
 from agentd.core.ports import Clock, MemoryIndex, NoteReader
 from agentd.core.search import OWNERS, SHARED, Chunk, Patch, Source
 from agentd.core.turn import Kind, SessionKey
-from agentd.core.workspace import FACTS_PATH, FileView, Reader, TreeEntry
+from agentd.core.workspace import FACTS_PATH, LISTED_DEPTH, FileView, Reader, TreeEntry
 from agentd.memory.index.chunks import (
     PARAGRAPHS,
     Chunker,
@@ -23,7 +23,6 @@ from agentd.memory.index.chunks import (
 )
 from agentd.memory.index.note_growth import Growing, NoteWay, Part
 from agentd.memory.index.note_listing import (
-    DEPTH,
     Freshness,
     groups,
     is_scope,
@@ -113,7 +112,7 @@ class NoteIndexer:
         Raises StorageError.
         """
         async with self._lock:
-            entries, _ = split_listing(await self._workspace.tree("", DEPTH, _OTHERS))
+            entries, _ = split_listing(await self._workspace.tree("", LISTED_DEPTH, _OTHERS))
             known = self._known
             if known is None:  # no full scan yet
                 known = dict(await self._index.digests(Source.NOTES))
@@ -194,14 +193,14 @@ class NoteIndexer:
         """Return all notes by path, and problems for folders that cannot be listed or are too
         deep.
         """
-        found = list(await self._workspace.tree("", DEPTH, _OWNER))
+        found = list(await self._workspace.tree("", LISTED_DEPTH, _OWNER))
         unlisted: list[Problem] = []
         listed = {entry.path for entry in found}
         for scope in [e.path for e in found if e.is_dir and is_scope(e.path)]:
             if any(path != scope and path.startswith(scope) for path in listed):
                 continue
             try:
-                found += await self._workspace.tree(scope.rstrip("/"), DEPTH, _OWNER)
+                found += await self._workspace.tree(scope.rstrip("/"), LISTED_DEPTH, _OWNER)
             except ScopeMissing:
                 continue  # reported by the workspace
             except WorkspaceError as error:  # a disk that fails: the rest still counts
