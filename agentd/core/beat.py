@@ -62,6 +62,15 @@ class Beat(Struct, frozen=True):
     tokens: int = 0
     cost_usd: float = 0.0
     file_hash: str = ""  # SHA-256 of HEARTBEAT.md as the beat saw it
+    forced: bool = False  # asked for with gates ignored
+    entries: tuple[str, ...] = ()  # the hashes of the dated entries that were due
+    repeats: int | None = None  # the id of the alert that this one's would have repeated
+    repeats_at: datetime | None = None  # when that was put
+
+    @property
+    def trigger(self) -> str:
+        """What made it run: "schedule", "hand", or "force" if gates were ignored."""
+        return "schedule" if self.due else "force" if self.forced else "hand"
 
     def as_json(self) -> dict[str, Any]:
         """Return the shape of `agentd heartbeat run`, also that of an entry of `agentd heartbeat
@@ -76,6 +85,10 @@ class Beat(Struct, frozen=True):
             "at": self.at.isoformat(),
             "due": self.due.isoformat() if self.due else None,
             "file_hash": self.file_hash,
+            "trigger": self.trigger,
+            "entries": list(self.entries),
+            "repeats": self.repeats,
+            "repeats_at": self.repeats_at.isoformat() if self.repeats_at else None,
             "id": self.id,
         }
 
@@ -119,7 +132,8 @@ class ItemState(Struct, frozen=True):
 
 class BeatFinding(Struct, frozen=True):
     """The result of one part of a beat; all parts are stored at its end. `done_items` are the
-    hashes of the dated entries that were checked successfully.
+    hashes of the dated entries that were checked successfully, `repeats` the id of the alert that
+    this one would have repeated.
     """
 
     outcome: Outcome
@@ -128,6 +142,7 @@ class BeatFinding(Struct, frozen=True):
     done_items: tuple[str, ...] = ()
     alert: NewAlert | None = None
     watch: WatchedEntry | None = None
+    repeats: int | None = None
 
     @property
     def is_last(self) -> bool:
@@ -136,11 +151,13 @@ class BeatFinding(Struct, frozen=True):
         """
         return self.reason in (Reason.INTERRUPTED, Reason.BUDGET)
 
-    def untold(self) -> BeatFinding:
+    def untold(self, repeats: int | None) -> BeatFinding:
         """Return this finding as a quiet duplicate: its alert was not put because the user was told
-        an equal one within 24 hours.
+        an equal one, with the id `repeats`, within 24 hours.
         """
-        return replace(self, outcome=Outcome.QUIET, reason=Reason.DUPLICATE, alert=None)
+        return replace(
+            self, outcome=Outcome.QUIET, reason=Reason.DUPLICATE, alert=None, repeats=repeats
+        )
 
 
 def finding_of(

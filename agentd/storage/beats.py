@@ -27,19 +27,25 @@ from agentd.core.redaction import Redactor
 from agentd.core.text import well_formed
 from agentd.core.watch import WatchedCall, WatchedEntry, is_same
 from agentd.storage.codec import UnreadableRows, dumps, maybe_moment, maybe_stamp, moment, stamp
-from agentd.storage.outbox import put_alert
+from agentd.storage.outbox import put_alert, repeated_by
 from agentd.storage.sqlite import Database
 
-_BEGIN = "INSERT INTO beats (at, due, file_hash) VALUES (?, ?, ?) RETURNING id"
+_BEGIN = """
+INSERT INTO beats (at, due, file_hash, forced, entries) VALUES (?, ?, ?, ?, ?) RETURNING id
+"""
 _END = """
-UPDATE beats SET outcome = ?, reason = ?, text = ?, tokens = ?, cost_usd = ?
-WHERE id = ? AND outcome IS NULL RETURNING *
+UPDATE beats SET outcome = ?, reason = ?, text = ?, tokens = ?, cost_usd = ?, repeats = ?
+WHERE id = ? AND outcome IS NULL
+RETURNING *, (SELECT at FROM alerts WHERE alerts.id = repeats) AS repeats_at
 """
 _SKIP = """
-INSERT INTO beats (at, due, outcome, reason, file_hash) VALUES (?, ?, 'skipped', ?, ?) RETURNING *
+INSERT INTO beats (at, due, outcome, reason, file_hash) VALUES (?, ?, 'skipped', ?, ?) RETURNING *, NULL AS repeats_at
 """
 _INTERRUPT = "UPDATE beats SET outcome = 'failed', reason = 'interrupted' WHERE outcome IS NULL"
-_NEWEST = "SELECT * FROM beats WHERE outcome IS NOT NULL ORDER BY id DESC LIMIT ?"
+_NEWEST = """
+SELECT *, (SELECT at FROM alerts WHERE alerts.id = repeats) AS repeats_at
+FROM beats WHERE outcome IS NOT NULL ORDER BY id DESC LIMIT ?
+"""
 _DONE = """
 INSERT INTO items (hash, first_seen, last_done) VALUES (:item, :now, :now)
 ON CONFLICT (hash) DO UPDATE SET last_done = excluded.last_done
@@ -88,9 +94,12 @@ class SqliteBeats:
         file_hash: str,
         *,
         listed: Collection[str] | None = None,
+        entries: Sequence[str] = (),
+        forced: bool = False,
     ) -> int:
         """See BeatStore."""
-        values = (stamp(self._clock.now()), maybe_stamp(due), file_hash)
+        now = stamp(self._clock.now())
+        values = (now, maybe_stamp(due), file_hash, forced, dumps(list(entries)))
 
         def begin(conn: sqlite3.Connection) -> int:
             _schedule(conn, next_due)
@@ -120,7 +129,7 @@ class SqliteBeats:
         def end(conn: sqlite3.Connection) -> tuple[Beat, tuple[Alert, ...]]:
             told, put = _put_alerts(conn, findings, now)
             main = main_finding(told)
-            values = (main.outcome, main.reason, text, tokens, cost_usd, beat_id)
+            values = (main.outcome, main.reason, text, tokens, cost_usd, main.repeats, beat_id)
             rows = conn.execute(_END, values).fetchall()
             if not rows:
                 raise NotFound(f"there is no running beat {beat_id}")
@@ -197,10 +206,11 @@ def _put_alerts(
     told: list[BeatFinding] = []
     put: list[Alert] = []
     for found in findings:
-        alert = put_alert(conn, found.alert, at) if found.alert is not None else None
-        told.append(found.untold() if found.alert is not None and alert is None else found)
-        if alert is not None:
-            put.append(alert)
+        alert = found.alert
+        repeats = None if alert is None else repeated_by(conn, alert, at)
+        told.append(found if repeats is None else found.untold(repeats))
+        stored = put_alert(conn, alert, at) if alert is not None and repeats is None else None
+        put += [] if stored is None else [stored]
     return told, tuple(put)
 
 
@@ -286,4 +296,8 @@ def _load_beat(row: sqlite3.Row) -> Beat:
         tokens=row["tokens"],
         cost_usd=row["cost_usd"],
         file_hash=row["file_hash"],
+        forced=bool(row["forced"]),
+        entries=tuple(map(str, json.loads(row["entries"]))),
+        repeats=row["repeats"],
+        repeats_at=maybe_moment(row["repeats_at"]),
     )

@@ -52,6 +52,7 @@ STATE = Schema(
         "state_013.sql",
         "state_014.sql",
         "state_015.sql",
+        "state_016.sql",
     ),
     guarded=True,
 )

@@ -20,10 +20,10 @@ REPEAT_AFTER = timedelta(hours=24)  # an equal alert is not put again sooner tha
 _LONGEST_WAIT = timedelta(days=2)
 
 _TOLD = """
-SELECT 1 FROM alerts WHERE digest = ? AND at > ? AND at <= ? AND tainted <= ? AND (acked = 1 OR EXISTS (
+SELECT id FROM alerts WHERE digest = ? AND at > ? AND at <= ? AND tainted <= ? AND (acked = 1 OR EXISTS (
     SELECT 1 FROM deliveries WHERE alert_id = alerts.id AND state IN ('sent', 'pending')
     AND sink IN (SELECT value FROM json_each(?))
-))
+)) ORDER BY id DESC LIMIT 1
 """
 _INSERT = """
 INSERT INTO alerts (at, text, origin, recipient, digest, tainted, severity)
@@ -58,13 +58,21 @@ _NEWEST = "SELECT * FROM alerts ORDER BY id DESC LIMIT ?"
 _NEWEST_UNACKED = "SELECT * FROM alerts WHERE acked = 0 ORDER BY id DESC LIMIT ?"
 
 
-def put_alert(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> Alert | None:
-    """Store an alert and its deliveries; return None for a repetition, see Outbox.put."""
+def repeated_by(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> int | None:
+    """Return the id of the alert that this one would repeat; None if it is to be told, see
+    Outbox.put.
+    """
     # An alert put while the clock was ahead does not count: it would suppress this one until then.
     span = (stamp(at - REPEAT_AFTER), stamp(at))
     told = (new.digest, *span, new.tainted, dumps(new.told_by))
     # A tainted alert never suppresses an untainted one.
-    if conn.execute(_TOLD, told).fetchone():
+    found = conn.execute(_TOLD, told).fetchone()
+    return None if found is None else int(found["id"])
+
+
+def put_alert(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> Alert | None:
+    """Store an alert and its deliveries; return None for a repetition, see Outbox.put."""
+    if repeated_by(conn, new, at) is not None:
         return None
     text = well_formed(new.text)
     values = (stamp(at), text, new.origin, new.to, new.digest, new.tainted, new.severity)

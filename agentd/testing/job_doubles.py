@@ -74,13 +74,15 @@ class MemoryBeats:
         file_hash: str,
         *,
         listed: Collection[str] | None = None,
+        entries: Sequence[str] = (),
+        forced: bool = False,
     ) -> int:
         await self.schedule(next_due)
         if listed is not None:
             self._items = {h: item for h, item in self._items.items() if h in listed}
             self._watches = {e: watch for e, watch in self._watches.items() if e in listed}
         beat = self._beat(due, Outcome.FAILED, Reason.INTERRUPTED, file_hash)
-        self._running[beat.id] = beat
+        self._running[beat.id] = replace(beat, entries=tuple(entries), forced=forced)
         return beat.id
 
     async def end_beat(
@@ -96,8 +98,9 @@ class MemoryBeats:
         told: list[BeatFinding] = []
         put: list[Alert] = []
         for found in findings:
+            repeats = None if found.alert is None else self._outbox.repeated_by(found.alert)
             alert = await self._outbox.put(found.alert) if found.alert is not None else None
-            told.append(found.untold() if found.alert is not None and alert is None else found)
+            told.append(found if repeats is None else found.untold(repeats))
             put += [alert] if alert is not None else []
         self._watches.update((f.watch.entry, f.watch) for f in findings if f.watch is not None)
         main = main_finding(told)
@@ -108,6 +111,8 @@ class MemoryBeats:
             text=text_of(findings),
             tokens=tokens,
             cost_usd=cost_usd,
+            repeats=main.repeats,
+            repeats_at=self._outbox.put_at(main.repeats),
         )
         self._finished[beat_id] = beat
         now = self._clock.now()

@@ -91,9 +91,17 @@ class MemoryOutbox:
         self._alerts: dict[int, Alert] = {}
         self._digests: dict[int, str] = {}
 
+    def put_at(self, alert_id: int | None) -> datetime | None:
+        return None if alert_id is None else self._alerts[alert_id].at
+
+    def repeated_by(self, alert: NewAlert) -> int | None:
+        now = self._clock.now()
+        told = (a.id for a in self._alerts.values() if self._is_repetition(a, alert, now))
+        return max(told, default=None)
+
     async def put(self, alert: NewAlert) -> Alert | None:
         now = self._clock.now()
-        if any(self._is_repetition(before, alert, now) for before in self._alerts.values()):
+        if self.repeated_by(alert) is not None:
             return None
         new_id = len(self._alerts) + 1
         self._digests[new_id] = alert.digest

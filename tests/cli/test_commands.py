@@ -421,6 +421,29 @@ def test_a_wrong_command_line_is_told_like_every_other_failure() -> None:
     assert "history" in alone.output
 
 
+def test_the_history_says_what_made_a_beat_run_what_was_due_and_what_was_told_before(
+    daemon: ScriptedDaemon,
+) -> None:
+    beat = {
+        "id": 7,
+        "at": "2021-01-01T09:00:00+00:00",
+        "outcome": "quiet",
+        "reason": "duplicate",
+        "tokens": 9,
+        "cost_usd": 0.0,
+        "text": "",
+        "trigger": "force",
+        "repeats": 3,
+        "repeats_at": "2021-01-01T08:00:00+00:00",
+        "due_entries": ["- call (due: 2021-01-01)", None],
+    }
+    daemon.on("_agentd/heartbeat/history", lambda params, wire: {"runs": [beat]})
+    said = runner.invoke(app, ["heartbeat", "history"]).output
+    assert "7   2021-01-01 09:00  force" in said
+    assert "duplicate of alert 3 (2021-01-01 08:00)" in said
+    assert "- call (due: 2021-01-01), 1 no longer listed" in said
+
+
 def test_a_beat_is_explained_by_what_it_would_look_at(daemon: ScriptedDaemon) -> None:
     items = [
         {"text": "- [ ] call (due: 2031-01-01 09:00)", "due": False, "done_at": None},

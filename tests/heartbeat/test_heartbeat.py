@@ -791,6 +791,16 @@ async def test_a_forced_beat_shows_what_is_not_due_and_leaves_it_for_its_time() 
     assert [(beat.text, beat.at) for beat in rows] == [("Stretch.", MONDAY + timedelta(hours=2))]
 
 
+async def test_a_beat_keeps_which_entries_were_due_and_whether_it_was_forced() -> None:
+    world = World("- a (due: 2026-05-04 09:00)\n- b (due: 2026-05-05 09:00)\n- c")
+    beat = await world.beat(force=True)
+    texts = await world.heartbeat.entries()
+    assert [texts[one] for one in beat.entries] == ["- a (due: 2026-05-04 09:00)"]
+    assert beat.trigger == "force"
+    rows = ran(await world.live(timedelta(minutes=35)))
+    assert [row.trigger for row in rows] == ["schedule"]
+
+
 async def test_a_forced_beat_counts_what_is_due_as_done() -> None:
     world = World("- [ ] call the plumber (due: 2026-05-04 09:50)")
     await world.beat(force=True)

@@ -69,6 +69,9 @@ class Heartbeat:
     async def explain(self):
         return {"next": "skip"}
 
+    async def entries(self):
+        return {}
+
 
 class Dispatcher:
     def __init__(self, outbox, *sinks):

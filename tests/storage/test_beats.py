@@ -43,11 +43,25 @@ async def test_a_beat_ends_with_its_alert_and_its_items(stores, clock):
     assert states == {"x": ItemState("x", due, clock.now()), "y": ItemState("y", due)}
 
 
+async def test_a_beat_keeps_what_made_it_run_and_which_entries_were_due(stores, clock):
+    for due, forced, trigger in (
+        (clock.now(), False, "schedule"),
+        (None, False, "hand"),
+        (None, True, "force"),
+    ):
+        beat_id = await stores.beats.begin_beat(due, None, "", entries=["x", "y"], forced=forced)
+        beat, _ = await stores.beats.end_beat(beat_id, [BeatFinding(Outcome.QUIET, Reason.ACK)])
+        assert (beat.trigger, beat.entries, beat.repeats) == (trigger, ("x", "y"), None)
+        assert (await stores.beats.beats(1))[0] == beat
+
+
 async def test_an_alert_told_before_makes_a_quiet_duplicate(stores):
-    await stores.outbox.put(ALERT)
+    told = await stores.outbox.put(ALERT)
     beat_id = await stores.beats.begin_beat(None, None, "")
     beat, put = await stores.beats.end_beat(beat_id, [ALARM])
     assert (beat.outcome, beat.reason, put) == (Outcome.QUIET, Reason.DUPLICATE, ())
+    assert (beat.repeats, beat.repeats_at) == (told.id, told.at)
+    assert (await stores.beats.beats(1))[0] == beat
     assert len(await stores.outbox.alerts(10)) == 1
 
 

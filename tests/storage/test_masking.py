@@ -80,6 +80,7 @@ WORDLESS = {
     "beats.due": "a time",
     "beats.outcome": "a kind",
     "beats.file_hash": "a digest",
+    "beats.entries": "digests",
     "items.hash": "a digest",
     "items.first_seen": "a time",
     "items.last_done": "a time",

@@ -147,6 +147,11 @@ class Heartbeat:
             ],
         }
 
+    async def entries(self) -> dict[str, str]:
+        """Return the texts of the dated entries of HEARTBEAT.md by their hashes."""
+        sight = await self._snapshots.look()
+        return {item.hash: item.text for item in sight.view.checklist.items}
+
     async def status(self) -> Standing:
         """Return whether beats are on, the next due time, the last beat, and the tokens
         used today.
@@ -305,7 +310,15 @@ class Heartbeat:
         force: bool = False,
     ) -> Beat:
         self._retry_at = self._busy_slot = None
-        beat_id = await self._beats.begin_beat(slot, next_due, sight.digest, listed=sight.listed)
+        due = decision.due if isinstance(decision, Run) else ()
+        beat_id = await self._beats.begin_beat(
+            slot,
+            next_due,
+            sight.digest,
+            listed=sight.listed,
+            entries=[item.hash for item in due],
+            forced=force,
+        )
         self._next_due = next_due
         failpoints.hit("beat.begun")
         if isinstance(decision, Run):

@@ -33,8 +33,11 @@ class BeatStore(Protocol):
         file_hash: str,
         *,
         listed: Collection[str] | None = None,
+        entries: Sequence[str] = (),
+        forced: bool = False,
     ) -> int:
         """Store a running beat and the next due time in one transaction; return the beat's id.
+        `entries` are the hashes of the dated entries that are due.
 
         `listed` are the hashes of every item and entry in the checklist: the stored states of all
         others are deleted. None (the checklist is missing or cannot be read) deletes nothing.

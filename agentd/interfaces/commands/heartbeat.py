@@ -20,7 +20,7 @@ HEARTBEAT = Group("heartbeat")
 
 # Gates that `--force` does not skip either. With an open breaker a forced beat's model call fails.
 _FINAL = frozenset({"budget", "busy", "breaker_open"})
-_RUN_COLUMNS = ("at", "outcome", "reason", "tokens", "cost_usd", "text")
+_RUN_COLUMNS = ("id", "at", "by", "outcome", "reason", "tokens", "cost_usd", "entries", "text")
 
 
 class HeartbeatControl(Protocol):
@@ -32,6 +32,9 @@ class HeartbeatControl(Protocol):
     async def explain(self) -> dict[str, Any]:
         """Return what the next beat would do, and why."""
 
+    async def entries(self) -> dict[str, str]:
+        """Return the texts of the dated entries of HEARTBEAT.md by their hashes."""
+
     async def status(self) -> Standing:
         """Return whether the heartbeat is on, when the next beat is due, and how the last one
         ended.
@@ -42,14 +45,31 @@ def _ran(beat: dict[str, Any]) -> str:
     outcome, reason, text = (str(beat.get(key) or "") for key in ("outcome", "reason", "text"))
     if outcome == "alert":
         return f"alerted: {text or words(reason)}"
-    line = f"{words(outcome)}: {words(reason)}"
+    line = f"{words(outcome)}: {_reason(beat)}"
     if outcome == "skipped" and reason not in _FINAL:
         line += " (`agentd heartbeat run --force` runs it anyway)"
     return f"{line}\n{text}" if text else line
 
 
 def _runs(result: dict[str, Any]) -> str:
-    return table(result["runs"], _RUN_COLUMNS, "no beat has run yet")
+    return table(map(_run_row, result["runs"]), _RUN_COLUMNS, "no beat has run yet")
+
+
+def _run_row(run: dict[str, Any]) -> dict[str, Any]:
+    """Return a beat as a row; of entries that were due and stand no more only how many."""
+    texts = [text for text in run["due_entries"] if text is not None]
+    gone = len(run["due_entries"]) - len(texts)
+    entries = [*texts, *([f"{gone} no longer listed"] if gone else [])]
+    told = {"by": run["trigger"], "reason": _reason(run), "entries": ", ".join(entries)}
+    return {**run, **told}
+
+
+def _reason(run: dict[str, Any]) -> str:
+    """Return the reason of a beat; of a duplicate also the alert that it would have repeated."""
+    if run.get("repeats") is None:
+        return words(run.get("reason"))
+    when = f" ({run['repeats_at']})" if run["repeats_at"] else ""
+    return f"{run['reason']} of alert {run['repeats']}{when}"
 
 
 def _explained(result: dict[str, Any]) -> str:
@@ -175,7 +195,13 @@ class HeartbeatCommands:
         limit: Annotated[int, Param("How many, the newest first.", least=1, most=1000)] = 20,
     ) -> dict[str, Any]:
         """List what past beats came to."""
-        return {"runs": [beat.as_json() for beat in await self._beats.beats(limit)]}
+        texts = await self._heartbeat.entries()
+        return {
+            "runs": [
+                {**beat.as_json(), "due_entries": [texts.get(one) for one in beat.entries]}
+                for beat in await self._beats.beats(limit)
+            ]
+        }
 
     @HEARTBEAT.command(_explained)
     async def explain(self) -> dict[str, Any]:
