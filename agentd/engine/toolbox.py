@@ -220,14 +220,14 @@ class Toolbox:
 
         async def run(limit: asyncio.Timeout) -> ToolOutput:
             intend = partial(self._intend, turn_id)
-            gate = _Gate(intend, self._approvals, call, limit, interrupt, show)
-            if ruling is Ruling.ASK and not await gate.approve(whole(call)):
+            host = _TurnHost(intend, self._approvals, call, limit, interrupt, show)
+            if ruling is Ruling.ASK and not await host.approve(whole(call)):
                 return ToolOutput(f"The user did not allow {call.name}.", is_error=True)
             if tool.spec.effect in (Effect.EXTERNAL, Effect.IDEMPOTENT):
-                await gate.intend()
+                await host.intend()
             if call.name in self._tools:
-                return await tool.run(call, gate)
-            return await self._run_sourced(turn_id, tool, call, gate)
+                return await tool.run(call, host)
+            return await self._run_sourced(turn_id, tool, call, host)
 
         return await self._bounded(call, run)
 
@@ -276,14 +276,14 @@ class Toolbox:
         return tool, call
 
     async def _run_sourced(
-        self, turn_id: int, tool: Tool, call: ToolCall, gate: _Gate
+        self, turn_id: int, tool: Tool, call: ToolCall, host: _TurnHost
     ) -> ToolOutput:
         """Run a tool of a tool source. The user may stop it at any moment: such a tool writes no
         file of the workspace, so none is left half written. Raises Interrupted.
         """
         try:
-            async with gate.interrupt.guard():
-                return await tool.run(call, gate)
+            async with host.interrupt.guard():
+                return await tool.run(call, host)
         except Interrupted:
             if tool.spec.effect is Effect.EXTERNAL:
                 output = ToolOutput(_STOPPED, is_error=True)
@@ -297,8 +297,8 @@ class Toolbox:
         hit("tool.intended")
 
 
-class _Gate(Struct):
-    """The gate of a call that a turn makes; `make_durable` journals what the call is about
+class _TurnHost(Struct):
+    """The host of a call that a turn makes; `make_durable` journals what the call is about
     to do.
     """
 
@@ -342,7 +342,7 @@ class _Gate(Struct):
 
 
 class _NobodyThere:
-    """The gate of a call that is made outside of turns."""
+    """The host of a call that is made outside of turns."""
 
     async def approve(self, approval: Approval) -> bool:
         """Return False: nobody can be asked."""

@@ -1,7 +1,7 @@
 """Every seam of agentd: what the inner layers need from the outer ones.
 
 runtime     Clock, Probe
-model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolSource, Gate, Approver, FormAsker, EventSink, TurnAudience, SubmittedTurn, TurnRunner, ContextSource, CompactionHook
+model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolSource, ToolHost, Approver, FormAsker, EventSink, TurnAudience, SubmittedTurn, TurnRunner, ContextSource, CompactionHook
 session_stores  Inbox, Transcripts, Contexts, SessionRegistry, SessionStore, Blobs, Journal
 workspace   NoteRules, NoteReader, NoteWriter, Workspace
 user_facts  Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser, Writings, Wanted
@@ -43,12 +43,12 @@ from agentd.core.ports.model import (
     ContextSource,
     EventSink,
     FormAsker,
-    Gate,
     Ledger,
     Provider,
     ServiceRecord,
     SubmittedTurn,
     Tool,
+    ToolHost,
     ToolSource,
     TurnAudience,
     TurnRunner,
@@ -114,7 +114,6 @@ __all__ = [
     "FactVectorStore",
     "Facts",
     "FormAsker",
-    "Gate",
     "GraphReader",
     "GraphRecords",
     "GraphStore",
@@ -143,6 +142,7 @@ __all__ = [
     "ShareStore",
     "SubmittedTurn",
     "Tool",
+    "ToolHost",
     "ToolSource",
     "Transcripts",
     "Triggers",

@@ -108,8 +108,8 @@ class Tool(Protocol):
     def spec(self) -> ToolSpec:
         """The tool's description for the model."""
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """Run the call; its input has passed the schema. A tool of effect FILE calls `gate.intend`
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
+        """Run the call; its input has passed the schema. A tool of effect FILE calls `host.intend`
         itself, holding the path's lock; for EXTERNAL and IDEMPOTENT tools the engine has done so
         before.
 
@@ -132,7 +132,7 @@ class ToolSource(Protocol):
         """
 
 
-class Gate(Protocol):
+class ToolHost(Protocol):
     """What a running tool may ask of the engine: a yes of the user, a progress report, a durable
     intent.
     """

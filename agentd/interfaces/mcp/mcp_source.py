@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentd.core.errors import ToolFailed
-from agentd.core.ports import FormAsker, Gate, Tool
+from agentd.core.ports import FormAsker, Tool, ToolHost
 from agentd.core.prompt import ContextBlock, Effect, Rank, ToolSpec
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind, Origin, SessionKey, TurnRequest
@@ -168,7 +168,7 @@ class Search:
     def __init__(self, tools: Sequence[McpTool]) -> None:
         self._tools = tools
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return the best matches with their input schemas, in backticks since servers
         wrote them.
         """

@@ -99,17 +99,17 @@ class Mentions:
             request.kind,
             request.origin,
         )
-        gate = _MentionGate(self._approver, call, may_ask=may_ask)
+        host = _MentionHost(self._approver, call, may_ask=may_ask)
         try:
-            if tool.spec.asks and not await gate.approve(_question(mention)):
+            if tool.spec.asks and not await host.approve(_question(mention)):
                 return ToolOutput("The user did not allow it to be read.", is_error=True)
-            return await tool.run(call, gate)
+            return await tool.run(call, host)
         except ToolFailed as error:
             return ToolOutput(f"It was not read: {error.message}.", is_error=True)
 
 
-class _MentionGate(Struct, frozen=True):
-    """The gate of such a read: asks as turns do. Nothing is journalled, since a read can be
+class _MentionHost(Struct, frozen=True):
+    """The host of such a read: asks as turns do. Nothing is journalled, since a read can be
     repeated.
     """
 

@@ -12,7 +12,7 @@ import structlog
 from agentd.core.errors import ToolFailed
 from agentd.core.form import UNASKED, FormAction, FormAnswer, InputForm
 from agentd.core.message import JsonObject
-from agentd.core.ports import FormAsker, Gate
+from agentd.core.ports import FormAsker, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.text import shorten
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
@@ -71,16 +71,16 @@ class McpTool:
         """Raise ToolFailed for an input that does not fit the schema that the model was given."""
         _check(call, self.told)
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Call the server and return its answer, tainted, in backticks. A ServerFault becomes an
         error output. Raises ToolFailed if the definition has changed and the owner does not accept
         it.
         """
         try:
             await self._server.refresh()
-            await self._accept(call, gate)
+            await self._accept(call, host)
             answer = await self._server.call(
-                self._tool, dict(call.input), gate.tell, self._filler(call, gate)
+                self._tool, dict(call.input), host.tell, self._filler(call, host)
             )
         except ServerFault as fault:
             outside = fault.kind in _OUTSIDE
@@ -94,7 +94,7 @@ class McpTool:
             f"{call.name} {how}:\n{in_backticks(text)}", answer.is_error, tainted=True
         )
 
-    def _filler(self, call: ToolCall, gate: Gate) -> Fill | None:
+    def _filler(self, call: ToolCall, host: ToolHost) -> Fill | None:
         """Return the function that has the owner fill in a form during this call; None in turns in
         which nobody may be asked.
         """
@@ -107,7 +107,7 @@ class McpTool:
             if fields is None:
                 return UNASKED
             form = InputForm(self._server.name, printable(message)[:_QUESTION], fields)
-            with gate.paused():
+            with host.paused():
                 answer = await forms.fill(call.session, form)
             if answer.action is not FormAction.ACCEPT:
                 return answer
@@ -123,7 +123,7 @@ class McpTool:
         """Raise ToolFailed: what the call did before the restart is unknown."""
         raise ToolFailed(f"{self.name} was cut by a restart", cure="Look before you call it again.")
 
-    async def _accept(self, call: ToolCall, gate: Gate) -> None:
+    async def _accept(self, call: ToolCall, host: ToolHost) -> None:
         """Ask the owner about a changed definition before the call. Raises ToolFailed if he does
         not accept it, the tool is gone, or the input does not fit the new schema.
         """
@@ -131,7 +131,7 @@ class McpTool:
         if entry is None:
             raise ToolFailed(f"{self._server.name} has no tool {self._tool!r} any more")
         if entry.is_changed:
-            if not await gate.approve(_change(self.name, entry)):
+            if not await host.approve(_change(self.name, entry)):
                 msg = f"{self.name} is not what it was, and the user has not accepted the change"
                 raise ToolFailed(msg, cure="Tell him; do not call it again.")
             if self._server.entries().get(self._tool) != entry:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from agentd.core.errors import NotFound, ToolFailed
 from agentd.core.fact import Fact
-from agentd.core.ports import FactService, Gate
+from agentd.core.ports import FactService, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind
@@ -46,7 +46,7 @@ class Forget:
         self._facts = facts
         self._names = names
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return what was erased, without repeating it, and which places still mention it. Raises
         ToolFailed.
         """
@@ -68,7 +68,7 @@ class Forget:
         named = matches.all_sure
         if ids and (words := str(call.input.get("query", "")).strip()):
             named = (*named, *_successors(named, (await self._facts.matching(words)).earlier))
-        if call.tainted and not await gate.approve(_approval(named)):
+        if call.tainted and not await host.approve(_approval(named)):
             return ToolOutput("The user wants to keep this.", is_error=True)
         try:
             report = await self._facts.forget([fact.id for fact in named], session=call.session)

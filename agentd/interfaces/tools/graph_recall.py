@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentd.core.errors import GraphError, ToolFailed
-from agentd.core.ports import Gate
+from agentd.core.ports import ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.interfaces.tools.fence import in_backticks
@@ -32,7 +32,7 @@ class GraphRecall:
     def __init__(self, service: GraphService) -> None:
         self._service = service
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return the facts, one a line in backticks, or why there are none. Tainted if other agents
         stated one.
         """

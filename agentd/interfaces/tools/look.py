@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from agentd.core.checklist import LOOK, parse
 from agentd.core.errors import ToolFailed, WorkspaceError
-from agentd.core.ports import Gate, Tool
+from agentd.core.ports import Tool, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.turn import Origin, TurnRequest
@@ -41,7 +41,7 @@ class LookTool:
             is_guarded=True,  # whoever has it called: the entry is looked at, with tools it might have anyway
         )
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return the confirmation. Raises ToolFailed unless the words are those of exactly one
         entry.
         """

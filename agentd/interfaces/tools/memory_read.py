@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from agentd.core.errors import FileMissing, NotFound, ToolFailed
-from agentd.core.ports import Gate, Recall
+from agentd.core.ports import Recall, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.workspace import FileView, Reader
@@ -37,7 +37,7 @@ class MemoryRead:
             text = "Same as memory_read."
         self.spec = ToolSpec(name, text, _SCHEMA, Effect.READ_ONLY, "read")
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return the lines in backticks, with a notice if more follow. The output is tainted if the
         lines or the path came from outside.
         """

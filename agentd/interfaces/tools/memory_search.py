@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentd.core.errors import ToolFailed
-from agentd.core.ports import Gate, Recall
+from agentd.core.ports import Recall, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.search import Chunk, EmptyReason, Hit, Lack, SearchQuery, Source
 from agentd.core.tool import Intent, ToolCall, ToolOutput
@@ -80,7 +80,7 @@ class MemorySearch:
     def __init__(self, recall: Recall) -> None:
         self._recall = recall
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return the hits in backticks, the best first; if there are none, the reason in words and
         as a code.
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentd.core.errors import ToolFailed
-from agentd.core.ports import Gate, NoteReader
+from agentd.core.ports import NoteReader, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.workspace import Reader
@@ -34,7 +34,7 @@ class MemoryTree:
     def __init__(self, workspace: NoteReader) -> None:
         self._workspace = workspace
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return one entry a line, directories with a slash, files with their size in bytes."""
         path = str(call.input.get("path", "")).strip()
         depth = int(call.input.get("depth", 1))

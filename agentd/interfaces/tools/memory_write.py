@@ -32,7 +32,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentd.core.errors import EditConflict, FileMissing, PathRefused, ToolFailed
-from agentd.core.ports import Clock, Gate, Workspace
+from agentd.core.ports import Clock, ToolHost, Workspace
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.redaction import Redactor
 from agentd.core.screening.scanner import Suspicion, scan_change
@@ -91,7 +91,7 @@ class MemoryWrite:
         self._redactor = redactor or Redactor()
         self._clock = clock
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return which file was changed. Raises ToolFailed, EditConflict or PathRefused, with a
         cure.
         """
@@ -105,13 +105,13 @@ class MemoryWrite:
             async with self._workspace.lock(change.path):
                 draft = await self._draft(call, change, stamp)
                 if draft.approval is None or draft.intent == approved:
-                    await gate.intend(draft.intent)
+                    await host.intend(draft.intent)
                     allowed = approved is not None
                     await self._apply(draft.intent, replace(call, approved=allowed))
                     return ToolOutput(f"{_DONE[change.mode]} {change.path}.")
             if approved is not None:
                 raise _changed_error(change.path)
-            if not await gate.approve(draft.approval):
+            if not await host.approve(draft.approval):
                 return ToolOutput(f"The user did not allow a change of {change.path}.", True)
             approved = draft.intent
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from agentd.core.alert import AlertSeverity, Recipients, alert_digest
 from agentd.core.errors import ToolFailed
-from agentd.core.ports import Gate, Outbox
+from agentd.core.ports import Outbox, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind, Origin
@@ -43,7 +43,7 @@ class Notify:
         self._targets = targets
         self._wake = wake
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return that the alert was stored, or that it repeats one of the last 24 hours. Raises
         ToolFailed if the session may not alert, or the text is missing or too long.
         """

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from agentd.core.errors import ToolFailed
 from agentd.core.fact import Learned, Refusal
-from agentd.core.ports import FactService, Gate
+from agentd.core.ports import FactService, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind
@@ -55,7 +55,7 @@ class Remember:
     def __init__(self, facts: FactService) -> None:
         self._facts = facts
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return what was kept and what it replaced. Raises ToolFailed."""
         if call.kind is not Kind.MAIN:
             raise ToolFailed("this session cannot keep facts about the owner")
@@ -70,7 +70,7 @@ class Remember:
         text = _one_line(str(call.input["text"]))
         replaces = [str(fact_id) for fact_id in call.input.get("replaces", ())]
         learned = await self._facts.remember(text, call.session, quote, replaces)
-        return answer(learned) if learned else await self._ask_and_keep(text, call, gate)
+        return answer(learned) if learned else await self._ask_and_keep(text, call, host)
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Raise ToolFailed; never called, since a repeated call finds its fact."""
@@ -88,8 +88,8 @@ class Remember:
             )
         return answer(learned)
 
-    async def _ask_and_keep(self, text: str, call: ToolCall, gate: Gate) -> ToolOutput:
-        if not await gate.approve(Approval(f"Remember: “{text}”", _digest(text))):
+    async def _ask_and_keep(self, text: str, call: ToolCall, host: ToolHost) -> ToolOutput:
+        if not await host.approve(Approval(f"Remember: “{text}”", _digest(text))):
             return ToolOutput("The user did not want this remembered.", is_error=True)
         return answer(await self._facts.keep_verbatim(text, call.session))
 

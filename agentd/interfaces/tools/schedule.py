@@ -17,7 +17,7 @@ from agentd.automation.jobs.agenda import Agenda, Order
 from agentd.core.clock import minute
 from agentd.core.errors import NotFound, ToolFailed
 from agentd.core.job import Job, NewJob, schedule_options
-from agentd.core.ports import Clock, Gate
+from agentd.core.ports import Clock, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind
@@ -62,7 +62,7 @@ class ScheduleCreate:
         self._agenda = agenda
         self._clock = clock
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return the job's number and first time. Raises ToolFailed, or InvalidRequest with an
         example.
         """
@@ -75,7 +75,7 @@ class ScheduleCreate:
         if len(job.text) > _MOST_CHARS:
             msg = f"the text has {len(job.text)} characters; at most {_MOST_CHARS} are allowed"
             raise ToolFailed(msg, cure="Put the details into a file and name it.")
-        if not await gate.approve(_approval(job, first, self._clock.zone)):
+        if not await host.approve(_approval(job, first, self._clock.zone)):
             return ToolOutput("The user did not allow this job.", is_error=True)
         return self._scheduled(await self._agenda.add(job, first, key=key))
 
@@ -96,7 +96,7 @@ class ScheduleList:
     def __init__(self, agenda: Agenda) -> None:
         self._agenda = agenda
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return one job a line, as JSON. Raises ToolFailed in a session that is not the
         owner's.
         """
@@ -121,7 +121,7 @@ class ScheduleCancel:
     def __init__(self, agenda: Agenda) -> None:
         self._agenda = agenda
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return that the job is cancelled, also if there is no such job any more. Raises
         ToolFailed.
         """
@@ -132,7 +132,7 @@ class ScheduleCancel:
         except NotFound:
             return ToolOutput(f"There is no job {job_id} (any more).")
         title = f"Cancel job {job.id}: “{_line(job.what.text)}”"
-        if not await gate.approve(
+        if not await host.approve(
             Approval(title, _digest(["cancel", job.id, job.as_json()["text"]]))
         ):
             return ToolOutput("The user wants to keep this job.", is_error=True)

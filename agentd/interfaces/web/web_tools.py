@@ -10,7 +10,7 @@ from typing import Protocol
 from agentd.core.errors import ToolFailed
 from agentd.core.links import FETCH, SEARCH
 from agentd.core.message import JsonObject
-from agentd.core.ports import Gate, Tool
+from agentd.core.ports import Tool, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.text import shorten
 from agentd.core.tool import Intent, ToolCall, ToolOutput
@@ -53,7 +53,7 @@ class WebFetch:
             kind="fetch",
         )
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return the page, tainted. A failure is an error output, tainted if it quotes the
         server.
         """
@@ -85,7 +85,7 @@ class WebSearch:
             kind="search",
         )
 
-    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return the results, tainted. A failure is an error output."""
         limit = max(1, min(_MOST_RESULTS, int(call.input.get("limit", _RESULTS))))
         try:
