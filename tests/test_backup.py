@@ -589,6 +589,11 @@ async def test_what_is_no_archive_is_refused(tmp_path: Path, data: bytes) -> Non
         put(tmp_path / "b.tar.gz", home(tmp_path))
 
 
+async def test_a_folder_is_no_archive_and_said_to_be_none(tmp_path: Path) -> None:
+    with pytest.raises(AgentdError, match="no whole backup: it is no regular file"):
+        put(tmp_path, home(tmp_path))
+
+
 @pytest.mark.parametrize("manifest", [b"[]", b"{", b"[" * 100_000, b'{"format": 1, "files": []}'])
 async def test_a_manifest_that_is_none_is_refused(
     archive: Path, tmp_path: Path, manifest: bytes

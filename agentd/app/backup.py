@@ -372,10 +372,11 @@ def _open_archive(file: Path) -> Iterator[_Unzipped]:
     is no regular file.
     """
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        raise _damaged_error(file, "it is no regular file")
     with os.fdopen(descriptor, "rb") as packed:
-        found = os.fstat(packed.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise _damaged_error(file, "it is no regular file")
         with gzip.open(packed, "rb") as source:
             yield _Unzipped(file, source, max(_ALWAYS, _RATIO * found.st_size))
 
