@@ -376,9 +376,8 @@ def _open_archive(file: Path) -> Iterator[_Unzipped]:
     if not stat.S_ISREG(found.st_mode):
         os.close(descriptor)
         raise _damaged_error(file, "it is no regular file")
-    with os.fdopen(descriptor, "rb") as packed:
-        with gzip.open(packed, "rb") as source:
-            yield _Unzipped(file, source, max(_ALWAYS, _RATIO * found.st_size))
+    with os.fdopen(descriptor, "rb") as packed, gzip.open(packed, "rb") as source:
+        yield _Unzipped(file, source, max(_ALWAYS, _RATIO * found.st_size))
 
 
 class _Unzipped:
