@@ -79,6 +79,14 @@ async def test_what_he_did_not_say_is_shown_to_him_first(answer, quote):
     assert all(kept in approval.title for kept in texts(known)), "a yes is to what was shown"
 
 
+@pytest.mark.parametrize("text", ["", " \n"])
+async def test_nobody_is_asked_about_nothing(text):
+    known, gate = facts(), Gate(True)
+    out = await Remember(known).run(called(text=text), gate)
+    assert (out.text, out.is_error) == ("Not kept: it says nothing.", True)
+    assert gate.asked == []
+
+
 async def test_a_yes_is_to_these_words_alone():
     known, gate = facts(), Gate(False)
     for text in ("One thing.", "Another thing.", "One thing."):

@@ -89,6 +89,8 @@ class Remember:
         return answer(learned)
 
     async def _ask_and_keep(self, text: str, call: ToolCall, host: ToolHost) -> ToolOutput:
+        if not text:
+            return answer([Learned(reason=Refusal.EMPTY)])
         if not await host.approve(Approval(f"Remember: “{text}”", _digest(text))):
             return ToolOutput("The user did not want this remembered.", is_error=True)
         return answer(await self._facts.keep_verbatim(text, call.session))
