@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import structlog
-from msgspec import Struct, field
-from msgspec.structs import asdict, replace
+from msgspec import Struct, field, to_builtins
+from msgspec.structs import replace
 
 from agentd.core.message import JsonObject
 from agentd.core.paths import ensure_private_dir, write_private
@@ -131,7 +131,8 @@ class ToolListing(Struct, frozen=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form for the file."""
-        return asdict(self)
+        shape: dict[str, Any] = to_builtins(self)
+        return shape
 
     @classmethod
     def from_json(cls, kept: Any) -> ToolListing:
