@@ -283,6 +283,7 @@ def test_a_pipe_in_place_of_the_file_is_refused_and_not_waited_for(tmp_path: Pat
         ('[log]\nkeep = "3"', "log.keep has to be a whole number like 10"),
         ("[memory_search]\nvector_weight = true", "memory_search.vector_weight has to be a number"),
         ("[heartbeat]\nactive_hours_start = 8", 'a time of day in quotation marks, like "08:00"'),
+        ("[heartbeat]\nactive_hours_end = 22:00", 'a time of day in quotation marks, like "08:00"'),
         ("[alerts.sinks.command]\nquiet_hours_end = 7", "quiet_hours_end has to be a time of day"),
         ('[mcp.servers.x]\ncommand = "npx foo"', 'command has to be a list, like ["one", "two"]'),
         (

@@ -168,6 +168,7 @@ def read_text(text: str, path: Path, environ: Mapping[str, str]) -> Loaded:
         for key, (_, value) in variables.items()
         if not _put(data, key, value)
     ]
+    mistakes += kinds.items()  # a key's earlier mistake takes precedence
     config, unknown = Config(), set[Key]()
     try:
         config = Config.model_validate(data)
@@ -178,7 +179,6 @@ def read_text(text: str, path: Path, environ: Mapping[str, str]) -> Loaded:
             key, told = described(detail, data, known, _PARTLY_SHOWN)
             mistakes.append((key, told))
             unknown |= {key} if detail["type"] == "extra_forbidden" else set()
-    mistakes += kinds.items()  # a key's earlier mistake takes precedence
     pasted = pasted_secrets(data)
     if mistakes or pasted:
         lines = {key: f"line {number}" for key, number in key_lines(text).items()}

@@ -53,6 +53,15 @@ async def test_what_others_can_reach_fails_until_the_cure_is_run(places: Places,
     assert (await check.look()).level == "ok"
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+async def test_a_file_of_somebody_else_fails_until_the_cure_is_run(places: Places) -> None:
+    check = PermissionsCheck(places, places.workspace)
+    os.chown(places.config_file, 4242, -1)
+    cure = (await check.look()).cure
+    assert os.system(cure.removeprefix("as root: ")) == 0
+    assert (await check.look()).level == "ok"
+
+
 async def test_a_disk_that_is_nearly_full_fails(tmp_path: Path) -> None:
     free = {tmp_path: 99_000_000}
     check = DiskCheck((tmp_path, tmp_path / "absent"), free.__getitem__)

@@ -7,6 +7,7 @@ import os
 import shlex
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -40,6 +41,8 @@ class PermissionsCheck(Struct, frozen=True):
         if open_:
             names = [str(path) for path in open_[:_MOST_NAMED]]
             cure = shlex.join(["chmod", "go=", *names])
+            if any(_is_foreign(path) for path in open_[:_MOST_NAMED]):
+                cure = f"as root: {shlex.join(['chown', str(os.getuid()), *names])} && {cure}"
             told = f"others than the owner can reach {', '.join(names)}"
             return Finding.fail(self.code, told, cure)
         return Finding.ok(self.code, "only the owner can reach the files")
@@ -225,9 +228,16 @@ def _is_old(path: Path, clock: Clock) -> bool:
 
 
 def _is_open(path: Path) -> bool:
-    try:
+    return _is_foreign(path) or any(status.st_mode & 0o077 for status in _file_or_folder(path))
+
+
+def _is_foreign(path: Path) -> bool:
+    return any(status.st_uid != os.getuid() for status in _file_or_folder(path))
+
+
+def _file_or_folder(path: Path) -> Iterator[os.stat_result]:
+    """Yield its status; nothing for a link, whose mode means nothing, or where it has gone."""
+    with suppress(FileNotFoundError):
         status = path.lstat()
-    except FileNotFoundError:
-        return False
-    is_foreign = status.st_uid != os.getuid()
-    return not stat.S_ISLNK(status.st_mode) and (is_foreign or bool(status.st_mode & 0o077))
+        if not stat.S_ISLNK(status.st_mode):
+            yield status
