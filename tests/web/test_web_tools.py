@@ -202,7 +202,10 @@ async def test_doctor_says_what_is_off_missing_and_away() -> None:
     assert found.level is Level.WARN
     assert "the search service cannot be asked: nobody answers there" in found.text
     found = await look(browser(Answering()))
-    assert (found.level, found.text) == (Level.OK, "web_fetch: ask, web_search: ask (searxng)")
+    assert (found.level, found.text) == (
+        Level.OK,
+        "the web: web_fetch: ask, web_search: ask (searxng)",
+    )
 
 
 def test_without_its_extra_the_web_offers_nothing_and_says_so() -> None:
