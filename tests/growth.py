@@ -7,9 +7,8 @@ import math
 import time
 from collections.abc import Callable
 
-QUADRATIC = (
-    8.0  # between work in proportion to its input, whose growth is 4, and quadratic work: 16
-)
+# Between work in proportion to its input, whose growth is 4, and quadratic work: 16.
+QUADRATIC = 8.0
 _PLAIN = 5.0  # so far from quadratic that more tries would not change it
 _FEWEST, _MOST = 2, 5  # tries
 

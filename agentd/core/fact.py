@@ -259,9 +259,8 @@ class FactWrite(Struct, frozen=True):
     changes: tuple[FactChange, ...] = ()
     undone: tuple[int, ...] = ()  # ids of undone changes
     marks: Mapping[SessionKey, int] = field(default_factory=dict)  # last row read, by session
-    buried: Mapping[bytes, datetime] = field(
-        default_factory=dict
-    )  # tombstones of facts that are taken back
+    # Tombstones of facts that are taken back.
+    buried: Mapping[bytes, datetime] = field(default_factory=dict)
     unburied: tuple[bytes, ...] = ()  # tombstones to delete: the user has said these again
     parked: tuple[str, ...] | None = None  # ids whose lines are gone from the page; None: unchanged
 

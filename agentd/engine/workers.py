@@ -180,9 +180,8 @@ class Daily:
         self._name = name
         self._work = work
         self._clock = clock
-        self._due: tuple[float, datetime] | None = (
-            None  # by the monotonic clock, and by the wall clock
-        )
+        # By the monotonic clock, and by the wall clock.
+        self._due: tuple[float, datetime] | None = None
         self._failure: Problem | None = None
 
     async def run(self) -> None:

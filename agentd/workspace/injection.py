@@ -209,9 +209,8 @@ def _blocks(*ranked: tuple[Rank, str]) -> tuple[ContextBlock, ...]:
 
 
 SEPARATOR = "\n\n---\n\n"
-PROJECT_HEADING = (
-    "# Project Context\nThe following project context files have been loaded:"  # as they stand now
-)
+# As they stand now.
+PROJECT_HEADING = "# Project Context\nThe following project context files have been loaded:"
 DAILY_HEADING = "## Recent Daily Notes"
 MISSING_HEADING = "## Missing Required Files"
 

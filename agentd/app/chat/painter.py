@@ -103,9 +103,8 @@ class Painter:
         self._calls: list[ShownCall] = []
         self._begun = False  # whether part of the answer is shown; its first block has no gap above
         self._waiting: float | None = None  # monotonic seconds since which nothing has arrived
-        self._delay: tuple[str, float] | None = (
-            None  # why the turn waits, and until which monotonic second
-        )
+        # Why the turn waits, and until which monotonic second.
+        self._delay: tuple[str, float] | None = None
         self._reading = False
         self._next: asyncio.TimerHandle | None = None
         self._ticking: asyncio.TimerHandle | None = None

@@ -66,9 +66,8 @@ class Conversation:
         self._patience = patience
         self._connection: DaemonConnection | None = None
         self._largest_image = 0  # bytes that the daemon takes; 0: none
-        self._gap = (
-            False  # the daemon went away, and the companion has not been told of its return yet
-        )
+        # The daemon went away, and the companion has not been told of its return yet.
+        self._gap = False
         self._ready = asyncio.Event()
         self._is_sent = False  # a daemon may have the current message
         self._accepted = asyncio.Event()  # the daemon of this connection has confirmed the message

@@ -24,9 +24,8 @@ STATED = (
     "to have it written down, “forget …” to have it erased. (Offline mode: I do not understand what I am "
     "told, I only store and find it.)"
 )
-_STATED_BEFORE = (
-    "I have kept that in this conversation, w"  # as it is in transcripts of earlier versions
-)
+# As it is in transcripts of earlier versions.
+_STATED_BEFORE = "I have kept that in this conversation, w"
 LEARNT_LATER = (
     "That becomes a fact when this conversation has rested for a while. Say “remember that …” to "
     "have it kept at once."

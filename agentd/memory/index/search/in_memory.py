@@ -169,9 +169,8 @@ class Mirror:
         """`restored` are chunks as `arrays` returned them, without their vectors."""
         self.last = 0
         self.done: dict[str, int] = {}
-        self.unsaved = (
-            0  # changes since it was written to a file: chunks added or removed, vectors set
-        )
+        # Changes since it was written to a file: chunks added or removed, vectors set.
+        self.unsaved = 0
         self.unfilled: set[str] = set()  # models that may lack new vectors
         self._spare = spare
         self._searcher = Searcher(restored=restored and part("searcher", restored))
