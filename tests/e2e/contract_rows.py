@@ -107,7 +107,7 @@ ROWS = (
     Row("alerts follow", (), ALERT, "", "alerts/follow", answer={"following": bool}, home="own"),
     Row("status", (), STATUS, "provider    anthropic", "status"),
     Row(
-        *("doctor", (), {"ok": bool, "checks": [CHECK]}, "ok   SQLite ", "doctor"),
+        *("doctor", (), {"ok": bool, "checks": [CHECK]}, "ok   the socket is ", "doctor"),
         answer={"checks": [CHECK]},
         without=1,
     ),

@@ -129,7 +129,7 @@ ALERT = {
     "text": str,
     "origin": str,
     "acked": bool,
-    "delivered": {str: frozenset({"sent", "pending", "failed", "skipped", "gave_up"})},
+    "delivered": {str: frozenset({"sent", "pending", "failed", "withdrawn"})},
     "severity": frozenset({"info", "warning", "urgent"}),
     "deliveries": [{"sink": str, "state": str, "tries": int, "next_try": WHEN, "error": str}],
 }
