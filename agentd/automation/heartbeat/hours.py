@@ -3,6 +3,9 @@
 A window is a span of wall-clock minutes in a zone, start inclusive, end exclusive; it extends over
 midnight if the end is before the start. In a night with a clock change, minutes that the clock
 skips do not occur, and minutes that it shows twice occur twice.
+
+Due times, the slots, are `interval` apart, counted from the persisted one, so a restart neither moves
+nor repeats them. All times are compared as instants, so a clock change moves no slot.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ _DAY_MINUTES = 24 * 60
 _MINUTE = timedelta(minutes=1)
 # Each step ends at the start of a window or at a clock change; far fewer steps than this suffice.
 _STEPS = 64
+# A due time too far ahead by no more than this comes from a small clock correction: keep the slot.
+_SLACK = timedelta(minutes=1)
+_SPACING = timedelta(minutes=1)  # least time between a beat and one moved forward by an item
 
 
 class Window(Struct, frozen=True):
@@ -101,16 +107,6 @@ class Hours(Struct, frozen=True):
             shifted = (start + middle * _MINUTE).astimezone(self.zone).utcoffset() != before
             low, high = (low, middle) if shifted else (middle, high)
         return start + high * _MINUTE
-
-
-# When the next beat is due; pure.
-#
-# Slots are `interval` apart, counted from the persisted due time, so a restart neither moves nor
-# repeats them. All times are compared as instants, so a clock change moves no slot.
-
-# A due time too far ahead by no more than this comes from a small clock correction: keep the slot.
-_SLACK = timedelta(minutes=1)
-_SPACING = timedelta(minutes=1)  # least time between a beat and one moved forward by an item
 
 
 def settle(next_due: datetime | None, now: datetime, interval: timedelta, hours: Hours) -> datetime:
