@@ -306,9 +306,9 @@ def place_in_words(where: str, others: Sequence[str]) -> str:
 
 
 _GOES_ON = (
-    "It goes on by itself; an open chat is told when it is done, and `agentd status` shows it."
+    "Erasing goes on by itself; an open chat is told when it is done, and `agentd status` shows it."
 )
-_WAITS = "That ends with the answer that is being given; an open chat is told."
+_WAITS = "It is erased there once this answer has ended; an open chat is told."
 _NAMED = 5  # files and conversations that are named in words, and lines of each
 
 
@@ -379,7 +379,7 @@ class ErasureReport(Struct, frozen=True):
             lines.append(f"Copies that may still hold it: {', '.join(self.backups)}.")
         if self.pending:
             ends = _WAITS if self.waits else _GOES_ON
-            lines.append(f"Still being erased: {', '.join(self.pending)}. {ends}")
+            lines.append(f"It still stands in: {', '.join(self.pending)}. {ends}")
         return " ".join(lines)
 
     def as_json(self) -> dict[str, Any]:

@@ -17,3 +17,9 @@ from agentd.core.fact import ErasureReport
 )
 def test_what_was_erased_is_counted_in_words(count, places, told):
     assert ErasureReport(places).in_words(count) == told
+
+
+def test_what_is_not_erased_yet_is_told_with_when_it_will_be() -> None:
+    report = ErasureReport({"notes": 1}, pending=("transcripts",), waits=True)
+    told = "It still stands in: transcripts. It is erased there once this answer has ended;"
+    assert told in report.in_words(1)
