@@ -225,8 +225,11 @@ class Sessions:
         return await self._context_room.explain(session)
 
     async def preview(self, session: SessionKey) -> Prompt:
-        """Return the prompt that the session's next message would be sent with if it came now."""
-        return await self._execution.preview(session)
+        """Return the prompt that the session's next message would be sent with, once a running turn
+        has ended: the files in a prompt count as seen by the session, which that turn has not seen.
+        """
+        async with self._queue.visit(session):
+            return await self._execution.preview(session)
 
     async def _delete(
         self, session: SessionKey, then: Callable[[SessionKey], Awaitable[None]] | None

@@ -356,6 +356,20 @@ async def test_those_that_wait_are_counted_without_the_one_that_runs(world) -> N
     assert world.sessions.queued(MAIN) == 0
 
 
+async def test_the_next_prompt_is_shown_when_the_running_turn_has_ended(world) -> None:
+    world.provider = held = Held(world.provider)
+    await world.start()
+    ticket = await world.submit("hello")
+    await held.called.wait()
+    shown = asyncio.ensure_future(world.sessions.preview(MAIN))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not shown.done()  # its files would count as seen by a turn that was sent earlier ones
+    held.release.set()
+    await ticket.wait()
+    assert [m.text for m in (await shown).messages[:2]] == ["hello", "ok"]
+
+
 async def test_draining_parks_what_runs_and_a_restart_finishes_it_once(world) -> None:
     script = world.provider
     world.provider = held = Held(script)
