@@ -16,6 +16,8 @@ from agentd.core.alert import NewAlert, as_told
 from agentd.core.verdict import Alarm, Empty, Failed, Quiet, Told, Verdict
 from agentd.core.watch import WatchedEntry
 
+MOST_ENTRIES = 100  # due entries that a beat remembers
+
 
 class Outcome(StrEnum):
     """The outcome of a beat."""
@@ -63,7 +65,7 @@ class Beat(Struct, frozen=True):
     cost_usd: float = 0.0
     file_hash: str = ""  # SHA-256 of HEARTBEAT.md as the beat saw it
     forced: bool = False  # asked for with gates ignored
-    entries: tuple[str, ...] = ()  # the hashes of the dated entries that were due
+    entries: tuple[str, ...] = ()  # hashes of dated entries that were due, MOST_ENTRIES at most
     repeats: int | None = None  # the id of the alert that this one's would have repeated
     repeats_at: datetime | None = None  # when that was put
 

@@ -20,13 +20,12 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from agentd.testing import PNG
 from tests.e2e.harness import (

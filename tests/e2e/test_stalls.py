@@ -139,7 +139,10 @@ async def test_a_checklist_of_20000_items_is_looked_at_without_a_stall(home: Hom
         assert beat["outcome"] == "quiet"
         assert "look at 19999" in json.dumps(home.requests()[-1]["messages"])
         explained = await client.call("_agentd/heartbeat/explain")
-        assert len(explained["checklist"]["items"]) == 20_000
+        assert len(explained["checklist"]["items"]) == 1000
+        assert explained["checklist"]["more_items"] == 19_000
+        [run] = (await client.call("_agentd/heartbeat/history"))["runs"]
+        assert len(run["due_entries"]) == 100
 
 
 # With 1, a little under a MiB each, the most that is read.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
+from dataclasses import replace
 
 from agentd.interfaces.acp.frames import FrameError, Request, parse
 from tests.frames.examples import TALKING, own

@@ -23,7 +23,7 @@ from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.runner import BeatRunner
 from agentd.automation.heartbeat.snapshot import Snapshot, SnapshotReader
 from agentd.core import failpoints
-from agentd.core.beat import Beat, ItemState, Outcome, Reason, Standing
+from agentd.core.beat import MOST_ENTRIES, Beat, ItemState, Outcome, Reason, Standing
 from agentd.core.health import Problem
 from agentd.core.turn import SessionKey
 
@@ -31,6 +31,7 @@ log = structlog.get_logger()
 
 _RETRY_BUSY = timedelta(seconds=30)
 _STALLED = timedelta(minutes=5)
+_MOST_EXPLAINED = 1000  # dated entries in one explanation, which must fit into a frame
 
 
 class Heartbeat:
@@ -316,7 +317,7 @@ class Heartbeat:
             next_due,
             sight.digest,
             listed=sight.listed,
-            entries=[item.hash for item in due],
+            entries=[item.hash for item in due[:MOST_ENTRIES]],
             forced=force,
         )
         self._next_due = next_due
@@ -380,8 +381,9 @@ def _checklist_json(snapshot: Snapshot, states: Mapping[str, ItemState]) -> dict
                 "done_at": _iso(states[item.hash].last_done),
                 "next": _iso(item.next_time(states[item.hash], view.now)),
             }
-            for item in view.checklist.items
+            for item in view.checklist.items[:_MOST_EXPLAINED]
         ],
+        "more_items": max(0, len(view.checklist.items) - _MOST_EXPLAINED),
     }
 
 

@@ -72,7 +72,8 @@ class BeatRunner:
             if (watch := watches.get(entry.hash)) is not None:
                 can_ask = not any(found.is_last for found in findings)
                 findings += await self._look(beat_id, sight, entry, watch, can_ask=can_ask)
-        early = [item for item in items if item not in run.due]
+        due_now = {item.hash for item in run.due}
+        early = [item for item in items if item.hash not in due_now]
         failpoints.hit("beat.verdict")
         return await self._store(beat_id, sight, [_without(early, found) for found in findings])
 

@@ -76,6 +76,7 @@ def _explained(result: dict[str, Any]) -> str:
     """Return what a beat would do, the state of each gate, and the entries of the checklist."""
     checklist = result["checklist"]
     timed = [f"{item['text']}{_stands(item)}" for item in checklist["items"]]
+    timed += [f"and {more:,} more"] if (more := checklist["more_items"]) else []
     wrong = checklist["mistakes"]
     seen = {
         **({"cannot be read": why} if (why := checklist["unreadable"]) else {}),

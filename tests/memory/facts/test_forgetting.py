@@ -284,7 +284,7 @@ async def test_what_waits_for_a_turn_is_told_where_it_was_asked_for_once_it_is_d
     await forgetting.begin([fact], evidence, asked=[ForgetRequest(row.at, row.text, MAIN, row.seq)])
     report = await forgetting.carry_out()
     assert report.pending == ("transcripts",)
-    assert "ends with the answer" in report.in_words(1)
+    assert "erased there once this answer has ended" in report.in_words(1)
     assert forgetting.status() == {"erasing": ["transcripts"], "erased": None}
     assert told == []
     ended = Turn(MAIN, "m9", "Done.", StopReason.END_TURN)
