@@ -26,7 +26,6 @@ _DENIALS = re.compile(
 _ADJACENT_DENIALS = re.compile(r"no|of")
 _PREDICATES = re.compile(r"not|never|cannot|(?:is|was|would|will|can|does)(?:n't)?|won't|can't")
 _NO_REPLY = re.compile(r"[\W_]*no(?:\\?_|[ -])reply[\W_]*", re.IGNORECASE)
-_NO_REPLY_FIRST = re.compile(rf"{_EDGE}*(?<![^\W_])no\\?_reply(?![^\W_])", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z][a-z0-9]*>", re.IGNORECASE)
 _OPENED = re.compile(r"<[^/<>][^<>]{0,40}>\Z")
 _LONGEST_TAG = 43  # longest match of _OPENED, in characters
@@ -95,13 +94,6 @@ def judge(reply: str, ack_max_chars: int, *, notified: Sequence[str] = ()) -> Re
 def is_no_reply(text: str) -> bool:
     """Whether the whole text is NO_REPLY, ignoring case, markup and punctuation."""
     return _NO_REPLY.fullmatch(_TAG.sub("", text)) is not None
-
-
-def begins_with_no_reply(text: str) -> bool:
-    """Whether the text begins with NO_REPLY, as that of a model that explains why it has nothing to
-    store. For replies that nobody reads; behind other words it may mean that these were stored.
-    """
-    return is_no_reply(text) or _NO_REPLY_FIRST.match(text) is not None
 
 
 def _strip(text: str) -> tuple[str, bool]:

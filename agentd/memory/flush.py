@@ -23,7 +23,7 @@ from agentd.core.spans import Span, shift_spans, within
 from agentd.core.text import shorten
 from agentd.core.transcript import DISABLED, NO_MEMORY, Coverage, Row, RowRole
 from agentd.core.turn import Kind, SessionKey, kind_of
-from agentd.core.verdict import begins_with_no_reply
+from agentd.core.verdict import is_no_reply
 from agentd.engine import tokens
 from agentd.engine.durable import when_space
 from agentd.memory.settings import MemoryFlushSettings
@@ -184,7 +184,7 @@ class MemoryFlush:
             return True, _STORED
         if answer.failed:  # it had something to store, whatever it replied behind that
             return False, "write_failed"
-        return (True, "no_reply") if begins_with_no_reply(answer.text) else (False, "wrote_nothing")
+        return (True, "no_reply") if is_no_reply(answer.text) else (False, "wrote_nothing")
 
     async def _failed(self, session: SessionKey, reason: str) -> int:
         return await when_space(self._clock, self._store.flush_failed, session, reason)

@@ -18,6 +18,7 @@ SILENT = Answer("NO_REPLY", 0, Usage())
 WROTE = Answer("done", 1, Usage())
 CHATTY = Answer("I would save that you like tea.", 0, Usage())
 CLAIMS = Answer("I have saved that you like tea. NO_REPLY", 0, Usage())
+EXPLAINS = Answer("NO_REPLY — though you do like tea.", 0, Usage())
 REFUSED = Answer("NO_REPLY", 0, Usage(), failed=1)
 DOWN = ProviderError("down", kind="overloaded")
 HANGS = object()
@@ -68,8 +69,6 @@ def planned(row):
     [
         (SILENT, "no_reply"),
         (Answer("**no_reply.**", 0, Usage()), "no_reply"),
-        (Answer("NO_REPLY — nada a guardar.", 0, Usage()), "no_reply"),
-        (Answer("`NO_REPLY`\n\nSmall talk alone.", 0, Usage()), "no_reply"),
         (WROTE, "stored"),
         (Answer("", 2, Usage()), "stored"),
         (Answer("done", 1, Usage(), failed=1), "stored"),
@@ -87,7 +86,17 @@ async def test_a_good_answer_covers_the_rows(flush, planned, store, answer, reas
 
 
 @pytest.mark.parametrize(
-    "answer", [CHATTY, CLAIMS, REFUSED, Answer("", 0, Usage()), DOWN, ContextOverflow("big"), HANGS]
+    "answer",
+    [
+        CHATTY,
+        CLAIMS,
+        EXPLAINS,
+        REFUSED,
+        Answer("", 0, Usage()),
+        DOWN,
+        ContextOverflow("big"),
+        HANGS,
+    ],
 )
 async def test_a_bad_answer_is_one_failure_and_covers_nothing(flush, planned, store, answer):
     model = Model(answer)
