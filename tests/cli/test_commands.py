@@ -520,6 +520,7 @@ def test_a_beat_is_explained_by_what_it_would_look_at(daemon: ScriptedDaemon) ->
         "- [ ] stretch (every: 2h) (now)",
         "- [ ] post (due: 2021-01-01 09:00) (done 2021-01-01 09:00, and does not come again)",
         "- [ ] water (every: 7d) (done 2021-01-01 09:00; next 2021-01-08 09:00)",
+        "and 2 more",
         "times in UTC; entries and hours in Asia/Tokyo",
         "tools mail.list",
     ]
