@@ -468,6 +468,7 @@ def test_a_beat_is_explained_by_what_it_would_look_at(daemon: ScriptedDaemon) ->
         "mistakes": [],
         "open": True,
         "items": items,
+        "more_items": 2,
     }
     watched = {
         "text": "- mail from Anna",
