@@ -27,7 +27,7 @@ from agentd.core.redaction import Redactor
 from agentd.core.text import well_formed
 from agentd.core.watch import WatchedCall, WatchedEntry, is_same
 from agentd.storage.codec import UnreadableRows, dumps, maybe_moment, maybe_stamp, moment, stamp
-from agentd.storage.outbox import put_alert, repeated_by
+from agentd.storage.outbox import repeated_by, store_alert
 from agentd.storage.sqlite import Database
 
 _BEGIN = """
@@ -208,9 +208,9 @@ def _put_alerts(
     for found in findings:
         alert = found.alert
         repeats = None if alert is None else repeated_by(conn, alert, at)
+        if alert is not None and repeats is None:
+            put.append(store_alert(conn, alert, at))
         told.append(found if repeats is None else found.untold(repeats))
-        stored = put_alert(conn, alert, at) if alert is not None and repeats is None else None
-        put += [] if stored is None else [stored]
     return told, tuple(put)
 
 

@@ -72,8 +72,11 @@ def repeated_by(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> int | 
 
 def put_alert(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> Alert | None:
     """Store an alert and its deliveries; return None for a repetition, see Outbox.put."""
-    if repeated_by(conn, new, at) is not None:
-        return None
+    return None if repeated_by(conn, new, at) is not None else store_alert(conn, new, at)
+
+
+def store_alert(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> Alert:
+    """Store an alert, be it a repetition or not, and its deliveries."""
     text = well_formed(new.text)
     values = (stamp(at), text, new.origin, new.to, new.digest, new.tainted, new.severity)
     ((alert_id,),) = conn.execute(_INSERT, values).fetchall()
