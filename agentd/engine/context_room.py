@@ -17,7 +17,7 @@ from agentd.core.errors import AgentdError, Busy, NotFound, ShuttingDown, Storag
 from agentd.core.event import Noticed
 from agentd.core.message import Block
 from agentd.core.ports import Clock, EventSink, SessionStore
-from agentd.core.transcript import History, RowRole, SessionInfo
+from agentd.core.transcript import History, Row, RowRole, SessionInfo
 from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
 from agentd.engine import tokens
 from agentd.engine.approvals import Grants
@@ -39,6 +39,7 @@ EXCERPTED = (
 _LONG = 2  # windows; a longer context takes so many summary calls that no turn waits for them
 _READ = 4  # windows of context that a turn reads at most
 _SESSIONS = 256  # whose state is kept in memory
+_PART = -1  # stands for the generation of a context of which a turn carries a part
 _BASES = 4  # turns of a session whose context generation is known, the running one included
 STARTED_OVER = "A new conversation begins here; what was said before stays searchable."
 
@@ -47,7 +48,8 @@ class _SessionState(Struct):
     """What is known of a session's context between its turns: `unfinished` are the ids of the turns
     whose end is not stored, `basis` maps each of the last turns to the generation of the context
     that it ran on, and `fixed` is the tokens that all calls carry. `is_due` is True while room is
-    made in the background, `is_owed` if room must be made whatever the last turn used.
+    made in the background, `is_owed` if room must be made whatever the last turn used, and
+    `is_refused` if the service found the context too long and answered a part of it.
     """
 
     unfinished: set[int] = field(default_factory=set)
@@ -55,6 +57,7 @@ class _SessionState(Struct):
     fixed: int = 0
     is_due: bool = False
     is_owed: bool = False
+    is_refused: bool = False
 
     @property
     def is_needed(self) -> bool:
@@ -130,9 +133,13 @@ class ContextRoom:
         """
         request = context.request
         limits = self._compaction.limits
-        self._state(request.session).fixed = self._weigh(context)
+        state = self._state(request.session)
+        state.fixed = self._weigh(context)
         if self._is_over(past):
             await self._make_room(request.session, Trigger.IDLE, request.blocks)
+            return None
+        if state.is_refused and not self._background:
+            await self._make_room(request.session, Trigger.OVERFLOW, request.blocks)
             return None
         used = await self._measured(past, request.blocks)
         from_here = limits.compact_at if self._background else limits.flush_at
@@ -165,13 +172,24 @@ class ContextRoom:
                 await when_space(self._clock, self._store.excerpted, past.session)
         return part
 
-    async def after_overflow(self, context: PromptContext) -> bool:
-        """Make room because the service found the prompt too long; return False if nothing could
-        go.
+    async def shorter(self, past: History, carried: Sequence[Row], turn_id: int) -> History | None:
+        """Return a part of the history for a turn whose prompt the service found too long with the
+        rows that it carried; None if nothing more can be left out. Nothing is stored: a service
+        that refuses every prompt must not cost the session its context.
         """
-        request = context.request
-        report = await self._make_room(request.session, Trigger.OVERFLOW, request.blocks)
-        return report.compacted
+        part = await off_loop(past, partial(self._compaction.shorter, past, carried))
+        if part is past:
+            return None
+        log.info("context_excerpted", session=past.session, tokens=tokens.of_rows(part.rows))
+        self._state(past.session).basis[turn_id] = _PART
+        return part
+
+    def worked_shorter(self, session: SessionKey) -> None:
+        """Have room made between turns: a turn that the service found too long has been answered
+        on a part of its context.
+        """
+        state = self._state(session)
+        state.is_owed = state.is_refused = True
 
     def is_ample(self, turn: Turn) -> bool:
         """Whether the session surely needs no room after this turn: the turn ended with an answer,
@@ -202,6 +220,8 @@ class ContextRoom:
     async def _ahead(self, session: SessionKey, trigger: Trigger) -> None:
         if trigger is Trigger.THRESHOLD and self._compaction.is_working(session):
             return  # the turn after it asks again
+        if trigger is Trigger.THRESHOLD and self._known(session).is_refused:
+            trigger = Trigger.OVERFLOW
         history, used = await self._weighed_now(session)
         need = await off_loop(history, lambda: self._compaction.need(history, used, trigger))
         is_due = need.flush or need.cut or history.flush_due
@@ -306,6 +326,8 @@ class ContextRoom:
     ) -> CompactionReport:
         if trigger.empties:
             self._grants.end(session)
+        if trigger is Trigger.OVERFLOW:
+            self._state(session).is_refused = False
         report = await self._compaction.make_room(
             session,
             trigger,

@@ -135,20 +135,25 @@ class TurnExecution:
 
     async def _attempt(self, submission: Submission, progress: Progress) -> Turn:
         """Run the turn, and again each time its prompt turns out too long and can still be
-        shortened: tool results are clipped once, room is made once.
+        shortened: tool results are clipped once, then less and less of the context is carried. The
+        context itself is cut only after a turn that was answered so.
         """
-        has_made_room = False
+        is_shorter = False
         while True:
             try:
-                return await self._loop.run(progress)
+                turn = await self._loop.run(progress)
             except ContextOverflow:
                 if progress.can_clip:
                     log.info("overflow", cure="clip tool results")
                     progress.clip = CLIP_RESULTS
-                elif has_made_room or not await self._make_room(submission, progress):
-                    raise
+                elif await self._shorten(submission, progress):
+                    is_shorter = True
                 else:
-                    has_made_room = True
+                    raise
+            else:
+                if is_shorter:
+                    self._context_room.worked_shorter(submission.request.session)
+                return turn
 
     async def _prepare(self, submission: Submission) -> Progress:
         request = submission.request
@@ -170,14 +175,17 @@ class TurnExecution:
             interrupt=submission.interrupt,
         )
 
-    async def _make_room(self, submission: Submission, progress: Progress) -> bool:
-        if submission.request.context is Context.LIGHT or submission.request.is_silent:
+    async def _shorten(self, submission: Submission, progress: Progress) -> bool:
+        """Have the turn carry less of its context; return False if nothing more can be left out."""
+        request, receipt = submission.request, submission.receipt
+        if request.context is Context.LIGHT or request.is_silent:
             return False
-        async with submission.interrupt.guard():
-            has_room = await self._context_room.after_overflow(progress.context)
-        if not has_room:
+        past = await self._context_room.past(request.session, receipt.turn_id)
+        carried = progress.context.past.rows
+        part = await self._context_room.shorter(past, carried, receipt.turn_id)
+        if part is None:
             return False
-        _, progress.context = await self._read_context(submission)
+        progress.context = await self._builder.for_turn(request, part, receipt.at)
         return True
 
     async def _read_context(self, submission: Submission) -> tuple[History, PromptContext]:

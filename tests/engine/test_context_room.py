@@ -287,23 +287,55 @@ async def test_one_enormous_earlier_message_does_not_end_the_conversation(world)
     check_messages(world.provider.prompts[-1].messages)
 
 
-async def test_an_overflow_with_a_summary_that_fails_names_the_way_out(world) -> None:
+@pytest.mark.parametrize("background", [False, True])
+async def test_a_service_that_finds_every_prompt_too_long_leaves_the_context_as_it_was(
+    world, background
+) -> None:
+    world.compaction_settings = CompactionSettings(background=background)
     await world.start()
     for n in range(4):
         await world.say(f"message {n}")
+    before = await world.store.load(MAIN)
+    world.provider.default = ContextOverflow("too long", cure="Start over with /new.")
+    for _ in range(4):  # more often than a summary may fail
+        turn = await world.say("one more")
+        assert turn.failure.code == "provider_overflow"
+        assert "/new" in turn.failure.cure
+        await quiet(world)
+    world.provider.default = plainly
+    assert (await world.say("and now?")).text == "ok"
+    sent = str(world.provider.prompts[-1].messages)
+    assert all(f"message {n}" in sent for n in range(4))
+    after = await world.store.load(MAIN)
+    assert (after.generation, after.context_from, after.summary) == (0, before.context_from, "")
+    assert not await world.store.coverages(MAIN)  # nothing was given up either
 
-    def reply(prompt: Prompt):
-        if prompt.origin is Origin.SUMMARY:
-            return ProviderError("down", kind="server")
-        if prompt.origin is Origin.FLUSH:
-            return "NO_REPLY"
-        return ContextOverflow("too long", cure="Start over with /new.")
 
-    world.provider.default = reply
-    turn = await world.say("one more")
-    assert turn.failure.code == "provider_overflow"
-    assert "/new" in turn.failure.cure
-    assert (await world.store.load(MAIN)).generation == 1  # an extract was tried
+@pytest.mark.parametrize("background", [False, True])
+async def test_a_context_is_cut_once_a_part_of_it_was_answered(world, background) -> None:
+    """The service's window is much smaller than the configured one."""
+    world.compaction_settings = CompactionSettings(background=background)
+    await world.start()
+    for n in range(30):
+        await world.say(f"message {n} " + "blah " * 200)
+
+    def limited(prompt: Prompt):
+        read = sum(tokens.of_block(b) for m in prompt.messages for b in m.blocks)
+        is_over = prompt.origin is Origin.USER and read > 3000
+        return ContextOverflow("too long") if is_over else plainly(prompt)
+
+    world.provider.default = limited
+    begun = len(world.provider.prompts)
+    for n in range(3):
+        turn = await world.say(f"short {n}")
+        assert turn.failure is None, turn.failure
+        await quiet(world)
+    history = await world.store.load(MAIN)
+    assert (history.generation, history.summary) == (1, SUMMARY.strip())
+    assert history.covered_to >= history.context_from - 1
+    asked = [p for p in world.provider.prompts[begun:] if p.origin is Origin.USER]
+    assert len(asked) == 5  # the first turn three times: whole, a quarter, and nothing of it
+    check_messages(world.provider.prompts[-1].messages)
 
 
 async def test_a_new_conversation_in_an_empty_session_and_in_an_unknown_one(world) -> None:

@@ -287,9 +287,11 @@ async def test_an_overflow_compacts_once_and_goes_on(world) -> None:
     await world.start()
     for n in range(6):
         await world.say(f"message {n}")
-    world.provider.say(ContextOverflow("too long"), "NO_REPLY", "S" * 200, "made it")
+    world.provider.say(ContextOverflow("too long"), "made it", "NO_REPLY", "S" * 200)
     turn = await world.say("one more")
     assert turn.text == "made it"
+    assert (await world.store.load(MAIN)).generation == 0  # it is cut before the next turn
+    await world.say("and another")
     assert (await world.store.load(MAIN)).generation == 1
     summarised = world.provider.prompts[-1].messages[0].text
     assert "S" * 200 in summarised

@@ -191,7 +191,10 @@ async def test_a_turn_that_overflows_does_not_wait_for_the_third_refusal(world) 
     world.provider.default = reply
     turn = await world.say("one more")
     assert turn.failure is None, turn.failure
-    assert (await world.store.load(MAIN)).summary.startswith(HEAD)
+    assert HEAD in str(world.provider.prompts[-1].messages)
+    await world.say("and another")
+    history = await world.store.load(MAIN)
+    assert (history.generation, history.trouble.failures) == (0, 1)  # as after any first refusal
 
 
 async def imported(world, key: SessionKey, messages: int) -> int:

@@ -44,7 +44,7 @@ from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.engine import tokens
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.extract import extract
-from agentd.engine.compaction.plan import Thresholds, cut_point
+from agentd.engine.compaction.plan import Thresholds, cut_point, shorter_from
 from agentd.engine.compaction.summary import Summariser, SummaryRefused
 from agentd.engine.durable import when_space
 
@@ -57,7 +57,6 @@ MOST_FAILURES = 3  # in a row; then an extract stands in for the summary
 _FIRST_PAUSE = timedelta(minutes=10)  # doubled by each further failure
 _LONGEST_PAUSE = timedelta(hours=8)
 _NOT_MADE = frozenset({"breaker_open", "budget"})  # the model was not asked
-_PRESSING = frozenset({Trigger.OVERFLOW, Trigger.NEW})  # these do not wait out an outage
 _EXCERPTED = 1000  # rows that an excerpt summarises at most, the newest ones
 _CUTS = frozenset({Trigger.THRESHOLD, Trigger.OVERFLOW, Trigger.MANUAL, Trigger.NEW, Trigger.IDLE})
 
@@ -156,15 +155,17 @@ class Compaction:
         tokens.
 
         Between the thresholds one flush is enough, until rows of `compact_at - flush_at` more
-        tokens have come; a cut flushes the rest in any case. While a failed summary is paused, a
-        context above `compact_at` is flushed, but not cut.
+        tokens have come; a cut flushes the rest in any case. A context that a service found too
+        long is cut as one above `compact_at`. While a failed summary is paused, such a context is
+        flushed, but not cut.
         """
         uncovered = [r for r in _spoken(history.rows) if r.seq > history.covered_to]
-        if trigger is not Trigger.THRESHOLD:  # it was asked for, however small the context is
+        is_refused = trigger is Trigger.OVERFLOW
+        if trigger is not Trigger.THRESHOLD and not is_refused:  # asked for, however small it is
             cut, flush, idle = trigger in _CUTS, bool(uncovered), "below_threshold"
         else:
             is_held = self._is_held(history)
-            cut = used >= self._limits.compact_at and not is_held
+            cut = (is_refused or used >= self._limits.compact_at) and not is_held
             is_due = cut or history.flush_due or self._is_flush_due(history, used, uncovered)
             flush = is_due and bool(uncovered)
             idle = "summary_failed" if is_held else "below_threshold"
@@ -184,7 +185,17 @@ class Compaction:
         left out.
         """
         need = Need(used, flush=False, cut=True, reason="")
-        at = self._keep_from(history, need, Trigger.THRESHOLD, None)
+        return self._part(history, self._keep_from(history, need, Trigger.THRESHOLD, None))
+
+    def shorter(self, history: History, rows: Sequence[Row]) -> History:
+        """Return a part of the context for a turn whose prompt the service found too long with
+        these rows of it: the newest of them whole, and an extract of the older ones. Return
+        `history` itself if no row can be left out.
+        """
+        return self._part(history, shorter_from(rows)) if _spoken(rows) else history
+
+    def _part(self, history: History, at: int) -> History:
+        """Return the rows from `at` on, and an extract of the older ones as the summary."""
         old = tuple(r for r in history.rows if r.seq < at)
         if not _spoken(old):
             return history
@@ -357,13 +368,11 @@ class Compaction:
         estimated = tokens.of_rows(rows)
         if estimated < need.tokens:  # rows take more tokens than estimated, those of the tail too
             tail = tail * estimated // need.tokens
-        if trigger is not Trigger.THRESHOLD:  # asked for room: half of what there is must go
+        if trigger is Trigger.OVERFLOW:  # a quarter is what a shorter prompt has worked with
+            tail = min(tail, estimated // 4)
+        elif trigger is not Trigger.THRESHOLD:  # asked for room: half of what there is must go
             tail = min(tail, estimated // 2)
-        if running is None or trigger is not Trigger.OVERFLOW:
-            return min(end, cut_point(rows, tail))
-        at = min(end, cut_point(rows, tail // 2))
-        # The running turn brings the last user message, so all of the rest may go if it must.
-        return at if _spoken(r for r in rows if r.seq < at) else end
+        return min(end, cut_point(rows, tail))
 
     async def _run_hooks(self, plan: CompactionPlan, ask: Ask) -> str:
         """Run every hook; on the last try record as lost what is not saved. Return why not all was
@@ -384,7 +393,7 @@ class Compaction:
             except ShuttingDown:
                 raise
             except ProviderError as error:
-                if error.away and plan.trigger not in _PRESSING:
+                if error.away and plan.trigger is not Trigger.NEW:  # which does not wait it out
                     raise
                 reason = AWAY if error.away else f"{hook.name}_failed"
                 log.warning("hook_failed", hook=hook.name, session=plan.session, why=error.reason)
@@ -440,7 +449,7 @@ class Compaction:
             reason = error.reason if isinstance(error, ProviderError) else "summary_timeout"
             log.warning("summary_failed", session=plan.session, reason=reason)
             trouble = await self._count_failure(plan, error)
-            if not _use_extract(trouble, plan.trigger):
+            if trouble.failures < MOST_FAILURES:
                 return _StandIn(failure=reason)
             return _StandIn(EXTRACTED, await self._extract(plan))
         if plan.trouble.failures:
@@ -553,11 +562,6 @@ def _problem(session: SessionKey, trouble: SummaryTrouble, clock: Clock) -> Prob
         " [compaction] summary_model to a model that writes summaries, or leave summary_prompt empty."
     )
     return Problem("summary_failed", text, cure)
-
-
-def _use_extract(trouble: SummaryTrouble, trigger: Trigger) -> bool:
-    """Whether an extract replaces the summary: after three failures, or at once in an overflow."""
-    return trouble.failures >= MOST_FAILURES or trigger is Trigger.OVERFLOW
 
 
 def _until(moment: datetime | None, clock: Clock) -> str:

@@ -73,5 +73,15 @@ def cut_point(rows: Sequence[Row], tail_tokens: int) -> int:
     return best
 
 
+def shorter_from(rows: Sequence[Row]) -> int:
+    """Return the number of the row from which on a turn carries these rows after all of them proved
+    too long: a quarter of their tokens, or none if they are one message and what came of it.
+    """
+    at = cut_point(rows, tokens.of_rows(rows) // 4)
+    if any(r.seq < at for r in rows if r.role.is_spoken):
+        return at
+    return rows[-1].seq + 1  # the running turn brings the last user message
+
+
 def _may_come_first(row: Row) -> bool:
     return row.role is RowRole.ASSISTANT or opens_turn(row)
