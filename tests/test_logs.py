@@ -14,10 +14,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 import structlog
 
 from agentd.app.logs import LogSettings, open_log
 from agentd.core.erasure import MASK, Erasure
+from agentd.core.paths import cure_of
 from agentd.testing import FakeClock
 from tests.waiting import wait_until
 
@@ -199,6 +201,14 @@ def test_the_file_may_be_elsewhere(tmp_path: Path) -> None:
     with records(tmp_path, {}, file=str(place)):
         log.info("here")
     assert "here" in place.read_text()
+
+
+def test_a_pipe_in_its_place_that_nobody_reads_is_told(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    os.mkfifo(tmp_path / "logs" / "agentd.log")
+    with pytest.raises(OSError, match=r"agentd\.log") as told, records(tmp_path, {}):
+        pass
+    assert "move it away" in cure_of(told.value)
 
 
 def test_a_file_that_is_removed_or_moved_while_it_is_open_is_made_anew(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from agentd.core.erasure import Erasure
 from agentd.core.errors import ConfigError
-from agentd.core.paths import expanded, write_private
+from agentd.core.paths import expanded, read_regular, write_private
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor, secret_values
 from agentd.core.settings import FilePath, Reaches, Settings
@@ -197,8 +197,11 @@ class _PrivateFile(RotatingFileHandler):
 
     def _open(self) -> TextIOWrapper:
         Path(self.baseFilename).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        return os.fdopen(os.open(self.baseFilename, flags, 0o600), "a", encoding=self.encoding)
+        # Of a pipe that nobody reads, opening fails instead of waiting for a reader.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
+        descriptor = os.open(self.baseFilename, flags, 0o600)
+        os.set_blocking(descriptor, True)
+        return os.fdopen(descriptor, "a", encoding=self.encoding)
 
     def emit(self, record: logging.LogRecord) -> None:
         if self.stream is not None and not _stands_at(self.baseFilename, self.stream):
@@ -232,7 +235,7 @@ def _stands_at(path: str, stream: TextIO) -> bool:
 
 
 def _rewritten(path: Path, change: Callable[[str], str]) -> int:
-    old = path.read_text("utf-8", "surrogateescape").split("\n")
+    old = read_regular(path).decode("utf-8", "surrogateescape").split("\n")
     new = [change(line) for line in old]
     count = sum(one != other for one, other in zip(old, new, strict=True))
     if count:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import pwd
+import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,6 +20,7 @@ _CONFIG = "config.toml"
 _SYSTEM_RUNTIME = Path("/run/agentd")  # where the system unit puts one folder for each user
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PROMPTS = Path(__file__).resolve().with_name("prompts")
+_IRREGULAR = "it is no regular file"
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -303,6 +305,36 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
+    """Return a descriptor of the regular file at `path`, a new one with mode 0600. Raises OSError,
+    also for anything of another kind: to open a pipe waits for its other end, and a device may
+    never come to an end.
+    """
+    try:
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY, 0o600)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket, or a pipe that nobody reads
+            raise OSError(errno.ENXIO, _IRREGULAR, str(path)) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.ENXIO, _IRREGULAR, str(path))
+    return descriptor
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the content of a regular file. Raises OSError as `open_regular` does."""
+    with os.fdopen(open_regular(path), "rb") as file:
+        return file.read()
+
+
+def require_regular(path: Path) -> None:
+    """Raise OSError if something of another kind than a regular file stands at `path`."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise OSError(errno.ENXIO, _IRREGULAR, str(path))
 
 
 def sync_file(path: Path) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from agentd.core.errors import InvalidRequest, NotFound, StorageCorrupt, StorageError, StorageFull
 from agentd.core.failpoints import hit
 from agentd.core.message import IMAGE_TYPES, Image, image_type
-from agentd.core.paths import ensure_private_dir, sync_directory, write_private
+from agentd.core.paths import ensure_private_dir, read_regular, sync_directory, write_private
 
 _NAME = re.compile(r"[0-9a-f]{64}")
 _PART = (".agentd-", ".tmp")  # a file that is being written
@@ -82,7 +82,7 @@ class FileBlobs:
 
     def _get(self, image: Image) -> bytes:
         try:
-            data = self._path(image.sha256).read_bytes()
+            data = read_regular(self._path(image.sha256))
         except FileNotFoundError:
             raise NotFound(
                 "the file of an image is gone", cure="restore a backup, or send it again"
@@ -138,6 +138,6 @@ def _describe(data: bytes) -> Image:
 
 def _is_whole(path: Path, name: str) -> bool:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest() == name
+        return hashlib.sha256(read_regular(path)).hexdigest() == name
     except FileNotFoundError:
         return False

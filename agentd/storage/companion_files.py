@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from agentd.core.health import Problem
-from agentd.core.paths import Places, write_private
+from agentd.core.paths import Places, read_regular, write_private
 from agentd.storage.damages import Damages
 from agentd.storage.keys import KEY_BYTES
 
@@ -93,7 +93,7 @@ class CompanionFiles(Struct, frozen=True):
 def _left(folder: Path) -> int:
     """Return how much the configuration contained when found lost, as in `CompanionFiles.content`."""
     try:
-        return int((folder / _LEFT).read_text())
+        return int(read_regular(folder / _LEFT))
     except (OSError, ValueError):
         return 0
 
@@ -177,8 +177,11 @@ def _emptied_files(versions: Path) -> Iterator[str]:
 
 def _read_note(state_dir: Path) -> CompanionFiles:
     try:
-        return CompanionFiles(**json.loads(note_of(state_dir).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        return CompanionFiles(**json.loads(read_regular(note_of(state_dir))))
+    except FileNotFoundError:
+        return CompanionFiles()
+    except (OSError, ValueError, TypeError) as error:  # a loss cannot be noticed, this time
+        log.warning("beside_not_read", reason=str(error))
         return CompanionFiles()
 
 

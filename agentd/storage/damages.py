@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agentd.core.health import Problem
-from agentd.core.paths import ensure_private_dir, write_private
+from agentd.core.paths import ensure_private_dir, read_regular, write_private
 
 MARK = ".damaged-"  # part of the folders' names
 _REPORT = "report.json"
@@ -73,7 +73,7 @@ class Damage(Struct, frozen=True):
 
 def _problem(folder: Path) -> Problem | None:
     try:
-        told = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
+        told = json.loads(read_regular(folder / _REPORT))
         return Problem(str(told["code"]), str(told["text"]), str(told["cure"]))
     except FileNotFoundError:
         return None  # a crash cut the rescue short: the next start repeats it

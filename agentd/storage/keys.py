@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 
 from agentd.core.errors import StorageError
-from agentd.core.paths import ensure_private_dir, write_private
+from agentd.core.paths import cure_of, ensure_private_dir, read_regular, write_private
 
 KEY_BYTES = 32
 
@@ -22,10 +22,10 @@ def load_key(file: Path, cure: str = _FORGOTTEN) -> bytes:
         ensure_private_dir(file.parent)
         if not file.exists():
             write_private(file, secrets.token_bytes(KEY_BYTES))
-        key = file.read_bytes()
+        key = read_regular(file)
     except OSError as error:
         msg = f"{file} cannot be kept: {error.strerror}"
-        raise StorageError(msg, cure="let agentd write to its folder") from error
+        raise StorageError(msg, cure=cure_of(error)) from error
     if len(key) != KEY_BYTES:
         raise StorageError(f"{file} is damaged", cure=cure)
     return key

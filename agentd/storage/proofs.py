@@ -21,7 +21,7 @@ import structlog
 from msgspec import Struct, field
 
 from agentd.core.health import Problem
-from agentd.core.paths import sync_directory
+from agentd.core.paths import open_regular, read_regular, sync_directory
 from agentd.storage.keys import load_key
 
 log = structlog.get_logger()
@@ -150,9 +150,7 @@ class Ring:
         write needs room on the disk. Raises OSError.
         """
         self._path = path
-        self._descriptor = os.open(
-            path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-        )
+        self._descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         os.fchmod(self._descriptor, 0o600)
         if os.fstat(self._descriptor).st_size != SLOT * SLOTS:
             os.ftruncate(self._descriptor, 0)
@@ -175,7 +173,7 @@ def commits_in(ring: Path) -> Mapping[int, Commit]:
     OSError.
     """
     with suppress(FileNotFoundError):
-        return {commit.number: commit for commit in _slots(ring.read_bytes())}
+        return {commit.number: commit for commit in _slots(read_regular(ring))}
     return {}
 
 

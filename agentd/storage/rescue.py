@@ -22,7 +22,7 @@ import structlog
 
 from agentd.core.errors import StateMissing, StorageError
 from agentd.core.health import Problem
-from agentd.core.paths import cure_of, sync_directory, sync_file
+from agentd.core.paths import cure_of, read_regular, require_regular, sync_directory, sync_file
 from agentd.storage.damages import MARK, Damages
 from agentd.storage.files import SECONDS, SoundnessLook, look, open_file, read_only
 from agentd.storage.keys import KEY_BYTES
@@ -83,6 +83,8 @@ def make_sound(
     """
     try:
         _finish(path)
+        for suffix in _FILES[1:]:  # SQLite itself would wait for the other end of a pipe
+            require_regular(path.with_name(path.name + suffix))
         if not path.exists():
             if used():
                 raise _missing(path, backup())
@@ -209,7 +211,7 @@ def _unproven(path: Path, backup: Path | None) -> Problem | None:
 
 def _is_key(path: Path, key_id: bytes) -> bool:
     try:
-        key = key_of(path).read_bytes()
+        key = read_regular(key_of(path))
     except FileNotFoundError:
         return False
     return len(key) == KEY_BYTES and Seals(key).key_id == key_id

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from datetime import UTC, datetime
 
 import pytest
 
 from agentd.core.paths import daemon_places
-from agentd.storage.companion_files import check_before_new, check_companions, record_companions
+from agentd.storage.companion_files import (
+    check_before_new,
+    check_companions,
+    note_of,
+    record_companions,
+)
 from agentd.storage.damages import Damages
 from agentd.storage.keys import load_key
 
@@ -128,3 +134,14 @@ def test_another_key_in_the_place_of_ours_is_told(places):
     assert not places.facts_key.exists()
     (damage,) = Damages(places.database).all()
     assert (damage.folder / "facts.key").read_bytes() == bytes(32)
+
+
+@pytest.mark.parametrize("odd", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_a_record_that_is_no_regular_file_is_made_anew(places, odd):
+    check_companions(places, NOW)
+    record = note_of(places.state_dir)
+    record.unlink()
+    odd(record)
+    check_companions(places, NOW)
+    assert record.is_file()
+    assert not record.is_symlink()

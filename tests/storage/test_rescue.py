@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -146,12 +148,15 @@ async def test_a_row_that_damage_gave_the_number_of_another_is_salvaged_as_well(
     assert [(row.seq, row.blocks) for row in after] == [(row.seq, row.blocks) for row in before]
 
 
-@pytest.mark.parametrize("name", ["rows.key", "state.db-acknowledged"])
-async def test_a_folder_in_the_place_of_a_file_beside_it_is_named(path, clock, name):
+@pytest.mark.parametrize("odd", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+@pytest.mark.parametrize("name", ["rows.key", "state.db-acknowledged", "state.db-journal"])
+async def test_what_is_no_file_in_the_place_of_one_beside_it_is_named(path, clock, name, odd):
     await fill(path, clock)
     (path.parent / name).unlink(missing_ok=True)
-    (path.parent / name).mkdir()
-    with pytest.raises(StorageError, match=f"{name} cannot be used: Is a directory") as caught:
+    odd(path.parent / name)
+    with pytest.raises(
+        StorageError, match=f"{name} cannot be used: it is no regular file"
+    ) as caught:
         sound(path)
     assert "move it away" in caught.value.cure
 

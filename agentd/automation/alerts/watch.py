@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from agentd.automation.heartbeat.lifesign import LifeSign
 from agentd.core.alert import Alert, AlertSeverity
 from agentd.core.errors import AgentdError
-from agentd.core.paths import write_private
+from agentd.core.paths import read_regular, write_private
 from agentd.core.ports import AlertSink, Clock
 
 _AGAIN = timedelta(hours=24)  # as for every alert
@@ -114,7 +114,7 @@ class Watch:
         alerted twice than never.
         """
         try:
-            told = json.loads(self._journal.read_bytes())
+            told = json.loads(read_regular(self._journal))
         except (OSError, ValueError):
             return {}
         return told if isinstance(told, dict) and isinstance(told.get("sent"), dict) else {}

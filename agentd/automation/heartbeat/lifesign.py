@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentd.core.errors import AgentdError
-from agentd.core.paths import ensure_private_dir, write_private
+from agentd.core.paths import ensure_private_dir, read_regular, write_private
 from agentd.core.ports import Clock
 
 log = structlog.get_logger()
@@ -68,7 +68,7 @@ def read_sign(file: Path) -> LifeSign | None:
     file cannot be read or contains no sign.
     """
     try:
-        told = json.loads(file.read_bytes())
+        told = json.loads(read_regular(file))
         return LifeSign(
             datetime.fromisoformat(told["written"]),
             float(told["awake_s"]),

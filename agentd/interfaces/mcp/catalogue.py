@@ -17,7 +17,7 @@ from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
 from agentd.core.message import JsonObject
-from agentd.core.paths import ensure_private_dir, write_private
+from agentd.core.paths import ensure_private_dir, read_regular, write_private
 from agentd.interfaces.mcp.schema import bound_schema
 from agentd.interfaces.tools.fence import printable
 
@@ -198,7 +198,7 @@ class Catalogue:
             return ToolListing()
         with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
             if self._file.stat().st_size <= _LARGEST:
-                kept = ToolListing.from_json(json.loads(self._file.read_text(encoding="utf-8")))
+                kept = ToolListing.from_json(json.loads(read_regular(self._file)))
                 if kept.source == self.source:
                     return kept
         return ToolListing()

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from agentd.core.errors import EmbedderFault
-from agentd.core.paths import write_private
+from agentd.core.paths import read_regular, write_private
 from agentd.core.ports import Clock
 
 
@@ -64,7 +64,7 @@ class DailyTokens:
 
 def _read(file: Path) -> dict[str, int]:
     try:
-        found = json.loads(file.read_bytes())
+        found = json.loads(read_regular(file))
         return {str(day): int(tokens) for day, tokens in found.items()}
     except (OSError, ValueError, AttributeError, TypeError):
         return {}
