@@ -31,7 +31,7 @@ from agentd.memory.index.ranking.fusion import FITTED, Weights
 from agentd.memory.index.ranking.kinds import (
     FILE,
     PARTS,
-    Kinds,
+    KindClassifiers,
     about,
     has_answer,
     kinds_of,
@@ -80,7 +80,7 @@ class Fit(Struct, frozen=True):
     """What was fitted to some collections."""
 
     weights: Weights
-    kinds: Kinds | None  # None: nothing is known of the model
+    kinds: KindClassifiers | None  # None: nothing is known of the model
 
 
 async def indexed(of: Collection, made_by: Embedder | None) -> Indexed:
@@ -137,7 +137,7 @@ def fitted(some: Sequence[Indexed], words: Sequence[Indexed]) -> Fit:
         "keywords": _confidence(_evidence(by_words, tables["keywords"]), _truth(by_words)),
     }
     weights = Weights(tables, curves, sure)
-    return Fit(weights, Kinds(state, answerable, _far(small, weights, answerable)))
+    return Fit(weights, KindClassifiers(state, answerable, _far(small, weights, answerable)))
 
 
 def _in_homes(some: Sequence[Indexed]) -> dict[str, list[Listed]]:
@@ -351,7 +351,7 @@ async def _main(*, kinds_alone: bool) -> None:
         WEIGHTS.write_text(f"{text}\n", encoding="utf-8")
 
 
-def _keep(model: str, kinds: Kinds | None, file: Path) -> None:
+def _keep(model: str, kinds: KindClassifiers | None, file: Path) -> None:
     """Put the kinds of a model beside those of others."""
     known = dict(np.load(file)) if file.exists() else {}
     if kinds is not None:

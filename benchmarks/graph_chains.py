@@ -18,7 +18,7 @@ from time import perf_counter
 from agentd.core.fact import Category, Fact, FactSource, Triple
 from agentd.memory.graph.derive import Names, derive
 from agentd.memory.graph.recall import Recollection
-from agentd.memory.graph.relevance import Meaning
+from agentd.memory.graph.relevance import NameSimilarity
 from agentd.memory.index.embedding.lazy_static import packaged_static
 from agentd.storage.graph_store import SqliteGraph
 from agentd.storage.migrations import INDEX
@@ -135,7 +135,7 @@ async def rows() -> AsyncIterator[Row]:
         known = derive([_fact(n, one) for n, one in enumerate(world())], {}, Aliases({}))
         await store.insert([one.record() for one in known.sayings.values()])
         for name, near in (
-            ("with the word table", Meaning(packaged_static()).near),
+            ("with the word table", NameSimilarity(packaged_static()).near),
             ("by letters alone", None),
         ):
             asked = Recollection(store, clock, resolve=known.names.resolve, near=near)

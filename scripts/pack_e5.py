@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agentd.memory.index.embedding.e5_files import FULL, PACKED, E5Files
-from agentd.memory.index.embedding.e5_weights import KINDS, E5Weights, Table, pack
+from agentd.memory.index.embedding.e5_weights import KINDS, E5Weights, QuantizedTable, pack
 from agentd.memory.index.embedding.onnx_files import sha256
 from agentd.memory.index.embedding.unigram import UnigramVocabulary
 
@@ -79,7 +79,7 @@ def only(vocabulary: UnigramVocabulary, kept: list[int]) -> UnigramVocabulary:
     return UnigramVocabulary(pieces, scores, vocabulary.written, *(kept.index(it) for it in old))
 
 
-def quantised(rows: Floats, part: int) -> Table:
+def quantised(rows: Floats, part: int) -> QuantizedTable:
     """The rows in parts of so many numbers."""
     rng = np.random.default_rng(SEED)
     sample = rows[rng.choice(len(rows), min(SAMPLE, len(rows)), replace=False)]
@@ -88,7 +88,7 @@ def quantised(rows: Floats, part: int) -> Table:
         here = slice(start, start + part)
         parts.append(standard_parts(sample[:, here], rng))
         codes.append(nearest(rows[:, here], parts[-1]).astype(np.uint8))
-    return Table(np.stack(codes, 1), np.stack(parts))
+    return QuantizedTable(np.stack(codes, 1), np.stack(parts))
 
 
 def standard_parts(sample: Floats, rng: np.random.Generator) -> Floats:

@@ -17,7 +17,7 @@ from agentd.core.errors import ConfigError, StorageCorrupt, StorageFull
 from agentd.core.paths import daemon_places
 from agentd.storage.damages import Damages
 from agentd.storage.migrations import STATE
-from agentd.storage.proving import Proving
+from agentd.storage.proving import RowCheck
 from agentd.storage.rescue import make_sound
 from agentd.storage.session_store import SqliteSessions
 from agentd.storage.sqlite import Database
@@ -99,7 +99,7 @@ async def test_a_lost_state_comes_back_from_it_and_all_else_stays_where_it_is(pl
     assert Damages(places.database).all() == ()
     async with Database.open(places.database, STATE) as db:
         assert [row.text for row in await SqliteSessions(db, clock).rows("main")] == ["kept"]
-        assert await Proving(db, clock).look() == 0
+        assert await RowCheck(db, clock).look() == 0
         assert db.problems() == ()
 
 

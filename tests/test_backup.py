@@ -29,7 +29,7 @@ from agentd.core.errors import (
     StorageCorrupt,
 )
 from agentd.core.fact import Category, Fact, FactSource, FactStatus, FactWrite
-from agentd.core.paths import Places, daemon_places
+from agentd.core.paths import DaemonPaths, daemon_places
 from agentd.interfaces.commands.upkeep import link_lines
 from agentd.memory.facts.known import Digests
 from agentd.storage.fact_store import SqliteFacts, tombstones_in
@@ -68,14 +68,14 @@ async def archive(tmp_path: Path) -> Path:
     (home / "config.toml").write_text("[log]\nkeep = 7\n")
     copy = await database(home / "state.db")
     places = ("config.toml", "workspace", "versions", "blobs", "facts.key", "no.key", "mcp")
-    contents = backup.Contents(copy, *(home / name for name in places))
+    contents = backup.ArchiveContents(copy, *(home / name for name in places))
     told = backup.write(contents, tmp_path / "b.tar.gz", NOW)
     assert told["files"] == 7
     assert (told["links"], told["left_out"]) == (1, ["link.md"])
     return tmp_path / "b.tar.gz"
 
 
-def home(tmp_path: Path) -> Places:
+def home(tmp_path: Path) -> DaemonPaths:
     return daemon_places({"AGENTD_HOME": str(tmp_path / "new")})
 
 
@@ -84,12 +84,12 @@ def nobody(settings: object) -> None:
 
 
 def put(
-    archive: Path, places: Places, *, force: bool = False, agree: Agree = nobody
+    archive: Path, places: DaemonPaths, *, force: bool = False, agree: Agree = nobody
 ) -> dict[str, object]:
     return restore(archive, places, {}, NOW, force=force, agree=agree)
 
 
-def word(places: Places) -> str:
+def word(places: DaemonPaths) -> str:
     conn = sqlite3.connect(places.state_dir / "state.db")
     try:
         return conn.execute("SELECT next_due FROM heartbeat").fetchone()[0]
@@ -277,7 +277,7 @@ async def test_what_was_forgotten_since_is_forgotten_in_what_comes_back(
     old, places = tmp_path / "old", home(tmp_path)
     await remembering(old, rex, tea)
     names = ("config.toml", "workspace", "versions", "blobs", "facts.key", "rows.key", "mcp")
-    contents = backup.Contents(old / "state.db", *(old / name for name in names))
+    contents = backup.ArchiveContents(old / "state.db", *(old / name for name in names))
     backup.write(contents, tmp_path / "facts.tar.gz", NOW)
     await remembering(places.state_dir, rex, tea, key=key)
     async with Database.open(places.state_dir / "state.db", STATE) as db:
@@ -378,7 +378,7 @@ async def test_a_damaged_database_is_neither_backed_up_nor_restored(
     data = bytearray((await database(tmp_path / "copy.db")).read_bytes())
     data[4096:8192] = os.urandom(4096)
     bad.write_bytes(data)
-    contents = backup.Contents(bad, *[tmp_path / "no"] * 7)
+    contents = backup.ArchiveContents(bad, *[tmp_path / "no"] * 7)
     with pytest.raises(StorageCorrupt):
         backup.write(contents, tmp_path / "bad.tar.gz", NOW)
     assert not (tmp_path / "bad.tar.gz").exists()
@@ -394,7 +394,7 @@ async def test_a_damaged_database_is_neither_backed_up_nor_restored(
 async def test_an_existing_file_is_never_replaced(archive: Path, tmp_path: Path) -> None:
     before = archive.read_bytes()
     copy = await database(tmp_path / "copy.db")
-    contents = backup.Contents(copy, *[tmp_path / "no"] * 7)
+    contents = backup.ArchiveContents(copy, *[tmp_path / "no"] * 7)
     with pytest.raises(InvalidRequest, match="exists already"):
         backup.write(contents, archive, NOW)
     assert archive.read_bytes() == before
@@ -404,7 +404,7 @@ async def test_an_existing_file_is_never_replaced(archive: Path, tmp_path: Path)
 
 async def test_what_a_killed_backup_left_is_replaced_by_the_next_one(tmp_path: Path) -> None:
     copy = await database(tmp_path / "state.db")
-    contents = backup.Contents(copy, *(tmp_path / name for name in "abcdefg"))
+    contents = backup.ArchiveContents(copy, *(tmp_path / name for name in "abcdefg"))
     left = tmp_path / ".agentd-b.tar.gz.tmp"
     left.write_bytes(b"half")
     os.link(left, tmp_path / "moved.tar.gz")  # killed just before the end, and taken elsewhere
@@ -418,7 +418,7 @@ async def test_where_files_have_one_name_only_an_archive_gets_its_own_all_the_sa
     tmp_path: Path,
 ) -> None:
     copy = await database(tmp_path / "state.db")
-    contents = backup.Contents(copy, *(tmp_path / name for name in "abcdefg"))
+    contents = backup.ArchiveContents(copy, *(tmp_path / name for name in "abcdefg"))
 
     def link(
         part: Path, file: Path
@@ -436,7 +436,7 @@ async def test_where_files_have_one_name_only_an_archive_gets_its_own_all_the_sa
 
 async def test_a_backup_that_is_being_written_is_not_replaced(tmp_path: Path) -> None:
     copy = await database(tmp_path / "state.db")
-    contents = backup.Contents(copy, *(tmp_path / name for name in "abcdefg"))
+    contents = backup.ArchiveContents(copy, *(tmp_path / name for name in "abcdefg"))
     with (tmp_path / ".agentd-b.tar.gz.tmp").open("wb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(InvalidRequest, match="another backup is being written"):
@@ -453,7 +453,7 @@ async def test_what_cannot_be_read_is_named_and_not_left_out(tmp_path: Path, nam
     (workspace / "secret" / "plan.md").write_text("a plan")
     (workspace / "secret.md").write_text("a secret")
     (workspace / name).chmod(0)
-    contents = backup.Contents(copy, tmp_path / "no", workspace, *[tmp_path / "no"] * 5)
+    contents = backup.ArchiveContents(copy, tmp_path / "no", workspace, *[tmp_path / "no"] * 5)
     with pytest.raises(AgentdError, match=f"{name} cannot be read"):
         backup.write(contents, tmp_path / "b.tar.gz", NOW)
     assert not (tmp_path / "b.tar.gz").exists()

@@ -18,7 +18,7 @@ from agentd.app.config import example
 from agentd.core import ports
 from agentd.core.beat import Reason
 from agentd.core.job import JobReason
-from agentd.core.search import EmptyReason, Lack
+from agentd.core.search import EmptyReason, SearchShortfall
 from agentd.interfaces.acp import frames
 from tests import declared
 
@@ -271,7 +271,9 @@ def test_the_page_on_jobs_explains_every_reason_of_a_run() -> None:
 
 def test_the_page_on_retrieval_explains_every_reason_of_a_search() -> None:
     listed = [code(row[0]) for row in rows(section("docs/retrieval.md", "Reasons"))]
-    assert sorted(word for words in listed for word in words) == sorted([*EmptyReason, *Lack])
+    assert sorted(word for words in listed for word in words) == sorted(
+        [*EmptyReason, *SearchShortfall]
+    )
 
 
 def test_make_targets_that_pages_name_exist() -> None:

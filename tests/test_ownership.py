@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from agentd.app import daemon
 from agentd.app.cli.app import app
 from agentd.core.errors import ConfigError
-from agentd.core.paths import Places, daemon_places
+from agentd.core.paths import DaemonPaths, daemon_places
 from agentd.interfaces.acp.listener import SocketPlace
 from agentd.storage.ownership import configuration, runtime_folder, secure_contents, secure_places
 
@@ -24,7 +24,7 @@ STRANGER = 4242
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
+def places(tmp_path: Path) -> DaemonPaths:
     home = tmp_path / "my home"  # needs quotes in a shell
     home.mkdir(mode=0o700)
     (home / "state").mkdir(mode=0o700)

@@ -10,7 +10,7 @@ import pytest
 
 from agentd.core.errors import InvalidRequest
 from agentd.core.paths import (
-    Places,
+    DaemonPaths,
     client_sockets,
     cure_of,
     daemon_places,
@@ -32,7 +32,7 @@ def test_agentd_home_holds_everything() -> None:
         "XDG_RUNTIME_DIR": "/run/user/1",
     }
     home = Path("/srv/a")
-    assert daemon_places(env) == Places(
+    assert daemon_places(env) == DaemonPaths(
         home / "config.toml", home / "workspace", home / "state", home / "agentd.sock"
     )
     assert client_sockets(env) == (home / "agentd.sock",)
@@ -58,7 +58,7 @@ def test_a_relative_agentd_home_counts_from_the_working_directory() -> None:
 
 def test_without_any_variable_the_xdg_defaults_are_taken() -> None:
     home = Path("/home/ann")
-    assert daemon_places(_USER) == Places(
+    assert daemon_places(_USER) == DaemonPaths(
         home / ".config/agentd/config.toml",
         home / ".local/share/agentd/workspace",
         home / ".local/state/agentd",
@@ -74,7 +74,7 @@ def test_xdg_directories_are_used_and_relative_ones_ignored() -> None:
         "XDG_DATA_HOME": "/d",
         "XDG_RUNTIME_DIR": "/run/user/1000",
     }
-    assert daemon_places(env) == Places(
+    assert daemon_places(env) == DaemonPaths(
         Path("/c/agentd/config.toml"),
         Path("/d/agentd/workspace"),
         Path("/home/ann/.local/state/agentd"),
@@ -90,7 +90,7 @@ def test_systemds_directories_win_over_xdg() -> None:
         "STATE_DIRECTORY": "/var/lib/agentd/ann:/var/lib/other",
         "RUNTIME_DIRECTORY": "/run/agentd/ann",
     }
-    assert daemon_places(env) == Places(
+    assert daemon_places(env) == DaemonPaths(
         Path("/etc/agentd/ann/config.toml"),
         Path("/var/lib/agentd/ann/workspace"),
         Path("/var/lib/agentd/ann"),

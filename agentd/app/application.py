@@ -24,7 +24,7 @@ from agentd.app.assembly.upkeep import Upkeep
 from agentd.app.config import Config
 from agentd.app.logs import OpenLog
 from agentd.app.loop_delay import LoopMonitor
-from agentd.core.paths import Places
+from agentd.core.paths import DaemonPaths
 from agentd.core.ports import Clock, Probe
 from agentd.engine.budget import Budget
 
@@ -72,7 +72,7 @@ class App:
 @asynccontextmanager
 async def open_app(
     config: Config,
-    places: Places,
+    places: DaemonPaths,
     clock: Clock,
     environ: MutableMapping[str, str],
     output: OpenLog,

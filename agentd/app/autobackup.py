@@ -21,9 +21,9 @@ import structlog
 from agentd.app import backup
 from agentd.core.errors import AgentdError, StorageCorrupt, StorageError
 from agentd.core.health import Problem
-from agentd.core.paths import Places, ensure_private_dir
+from agentd.core.paths import DaemonPaths, ensure_private_dir
 from agentd.core.ports import Clock
-from agentd.engine.workers import Daily
+from agentd.engine.workers import DailyWorker
 from agentd.storage.files import read_only
 from agentd.storage.migrations import STATE, check
 from agentd.storage.rescue import unsound_mark
@@ -44,14 +44,14 @@ class AutoBackups:
     """
 
     def __init__(
-        self, places: Places, clock: Clock, keep: int, free: backup.Free = backup.free_at
+        self, places: DaemonPaths, clock: Clock, keep: int, free: backup.Free = backup.free_at
     ) -> None:
         self._free_at = free
         self._places = places
         self._clock = clock
         self._keep = keep
         self._folder = places.state_dir / FOLDER
-        self._daily: Daily | None = None
+        self._daily: DailyWorker | None = None
         self._damage: Problem | None = None
 
     def newest(self) -> Path | None:
@@ -100,7 +100,7 @@ class AutoBackups:
         """Make a backup daily until cancelled. With `is_checked` False the database, which was not
         read as a whole when it was opened, is read at once.
         """
-        self._daily = Daily("backup", lambda: self.make(db), self._clock)
+        self._daily = DailyWorker("backup", lambda: self.make(db), self._clock)
         if not is_checked:
             await self._check(db)
         await self._daily.run()
@@ -160,7 +160,7 @@ class AutoBackups:
         if not self._keep:
             return None
         places, now = self._places, self._clock.now()
-        contents = backup.Contents(
+        contents = backup.ArchiveContents(
             copy,
             places.config_file,
             places.workspace,

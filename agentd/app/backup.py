@@ -35,7 +35,7 @@ from agentd.core.errors import (
     StorageError,
     StorageFull,
 )
-from agentd.core.paths import Places, cure_of, ensure_private_dir, sync_directory
+from agentd.core.paths import DaemonPaths, cure_of, ensure_private_dir, sync_directory
 from agentd.storage.migrations import STATE, check, check_shape
 
 MANIFEST = "manifest.json"
@@ -65,7 +65,7 @@ Link = Callable[[Path, Path], None]
 Free = Callable[[Path], int]
 
 
-class Contents(Struct, frozen=True):
+class ArchiveContents(Struct, frozen=True):
     """What goes into an archive. `database` is a copy that nobody writes to any more. With
     `state_alone` only the database and the keys are archived; a restore then leaves all other files
     where they are.
@@ -127,7 +127,7 @@ def free_at(folder: Path) -> int:
 
 
 @contextmanager
-def place_for_copy(places: Places, target: Path, free: Free = free_at) -> Iterator[Path]:
+def place_for_copy(places: DaemonPaths, target: Path, free: Free = free_at) -> Iterator[Path]:
     """Yield a path for a copy of the database that is archived into the folder `target`. The copy
     is removed after the block. Blocks. Raises StorageFull if the copy would take the room that
     messages need, StorageError if no copy can be made.
@@ -154,7 +154,9 @@ def place_for_copy(places: Places, target: Path, free: Free = free_at) -> Iterat
         shutil.rmtree(folder)
 
 
-def write(contents: Contents, file: Path, now: datetime, *, link: Link = os.link) -> dict[str, Any]:
+def write(
+    contents: ArchiveContents, file: Path, now: datetime, *, link: Link = os.link
+) -> dict[str, Any]:
     """Write the archive and check it by reading it back. Return `{file, bytes, files}`, and the
     result of `skipped_links` unless only the state is archived. `link` makes a hard link. Blocks.
 
@@ -437,7 +439,7 @@ def check_database(path: Path, *, foreign: bool = False) -> None:
         )
 
 
-def _fill(target: Any, contents: Contents, now: datetime) -> None:
+def _fill(target: Any, contents: ArchiveContents, now: datetime) -> None:
     digests: dict[str, str] = {}
     with tarfile.open(fileobj=target, mode="w:gz", compresslevel=6) as archive:
         for name, path in contents.entries():
@@ -465,12 +467,12 @@ def _add_file(archive: tarfile.TarFile, name: str, path: Path, now: datetime) ->
     except OSError as error:
         raise _unreadable(path, error) from error
     with os.fdopen(descriptor, "rb") as file:
-        source = _Source(path, file)
+        source = _HashingReader(path, file)
         archive.addfile(_entry(name, os.fstat(descriptor).st_size, now), source)
     return source.digest.hexdigest()
 
 
-class _Source:
+class _HashingReader:
     """A file that tarfile reads, hashed as it is read."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:

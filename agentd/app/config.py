@@ -27,9 +27,9 @@ from agentd.automation.alerts.alert_settings import AlertsSettings, resolve
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.core.errors import ConfigError
-from agentd.core.paths import Places, expanded, why_unmade
+from agentd.core.paths import DaemonPaths, expanded, why_unmade
 from agentd.core.redaction import redact
-from agentd.core.settings import Apart, Reaches, Settings, Shown, at_defaults
+from agentd.core.settings import ActsOutside, NamedTables, Settings, ShownAs, at_defaults
 from agentd.engine.budget import BudgetSettings
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.settings import AgentSettings, ToolsSettings
@@ -125,7 +125,7 @@ class Setting(Struct, frozen=True):
     origin: str  # default, file or environment
 
 
-class Reaching(Struct, frozen=True):
+class OutwardSetting(Struct, frozen=True):
     """A setting that acts beyond agentd, with its full value; `how` says in words what it does."""
 
     key: str
@@ -133,7 +133,7 @@ class Reaching(Struct, frozen=True):
     how: str
 
 
-class Loaded(Struct, frozen=True):
+class LoadedConfig(Struct, frozen=True):
     """A configuration and where it came from."""
 
     config: Config
@@ -149,7 +149,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Config:
     return read(path, environ).config
 
 
-def read(path: Path, environ: Mapping[str, str]) -> Loaded:
+def read(path: Path, environ: Mapping[str, str]) -> LoadedConfig:
     """Do `load`, and also return the origin of each key that is not at its default.
 
     Raises ConfigError that names every mistake and its line.
@@ -157,7 +157,7 @@ def read(path: Path, environ: Mapping[str, str]) -> Loaded:
     return read_text(text_of(path), path, environ)
 
 
-def read_text(text: str, path: Path, environ: Mapping[str, str]) -> Loaded:
+def read_text(text: str, path: Path, environ: Mapping[str, str]) -> LoadedConfig:
     """Do `read` as if the file at `path` contained this text. Raises what `read` raises."""
     data = _parse(text, path)
     places = dict.fromkeys(_keys(data), "file")
@@ -184,10 +184,10 @@ def read_text(text: str, path: Path, environ: Mapping[str, str]) -> Loaded:
         lines = {key: f"line {number}" for key, number in key_lines(text).items()}
         names = {key: f"${name}" for key, (name, _) in variables.items()}
         raise refusal(path, lines | names, dict(reversed(mistakes)) | pasted, unknown)
-    return Loaded(config, places | dict.fromkeys(variables, "environment"))
+    return LoadedConfig(config, places | dict.fromkeys(variables, "environment"))
 
 
-def with_workspace(config: Config, places: Places) -> Places:
+def with_workspace(config: Config, places: DaemonPaths) -> DaemonPaths:
     """Return the places with the configured workspace. Raises ConfigError if the workspace is not a
     folder and cannot be created, or if it contains the state directory: agentd would read, version
     and mask its open databases as if they were notes.
@@ -207,7 +207,7 @@ def with_workspace(config: Config, places: Places) -> Places:
     return replace(places, workspace=workspace)
 
 
-def describe(loaded: Loaded) -> tuple[Setting, ...]:
+def describe(loaded: LoadedConfig) -> tuple[Setting, ...]:
     """Return every key with its value in force and its origin, in the order of the example file, to
     be shown to people: values that may hold secrets are shown in part.
     """
@@ -227,20 +227,20 @@ def values(config: Config) -> Mapping[str, Any]:
     }
 
 
-def reaching(config: Config) -> tuple[Reaching, ...]:
+def reaching(config: Config) -> tuple[OutwardSetting, ...]:
     """Return the settings whose present values act beyond agentd."""
     return tuple(_reaching(config, ""))
 
 
-def _reaching(value: Any, key: str) -> Iterator[Reaching]:
+def _reaching(value: Any, key: str) -> Iterator[OutwardSetting]:
     if isinstance(value, Settings):
         for name, field in type(value).model_fields.items():
             inner, path = getattr(value, name), f"{key}.{name}".lstrip(".")
-            mark = next((mark for mark in field.metadata if isinstance(mark, Reaches)), None)
+            mark = next((mark for mark in field.metadata if isinstance(mark, ActsOutside)), None)
             if mark is None:
                 yield from _reaching(inner, path)
             elif mark.when(inner):
-                yield Reaching(path, plain(inner), mark.how)
+                yield OutwardSetting(path, plain(inner), mark.how)
     elif isinstance(value, tuple):
         for number, inner in enumerate(value, start=1):
             yield from _reaching(inner, f"{key}[{number}]")
@@ -256,7 +256,7 @@ def example() -> str:
         lines = [f"# {summary}", f"[{'.'.join(table)}]"]
         for name, field, value in _leaves(settings):
             lines.append(f"# {field.description}")
-            apart = next((mark for mark in field.metadata if isinstance(mark, Apart)), None)
+            apart = next((mark for mark in field.metadata if isinstance(mark, NamedTables)), None)
             if apart is not None:
                 lines += _table_apart((*table, name, "NAME"), apart.model)
             else:
@@ -366,7 +366,7 @@ def _partly_shown(model: type[BaseModel]) -> Iterator[str]:
     part.
     """
     for name, field in model.model_fields.items():
-        if any(isinstance(mark, Shown) for mark in field.metadata):
+        if any(isinstance(mark, ShownAs) for mark in field.metadata):
             yield name
         if isinstance(inner := field.annotation, type) and issubclass(inner, BaseModel):
             yield from _partly_shown(inner)
@@ -376,7 +376,7 @@ _PARTLY_SHOWN = frozenset(_partly_shown(Config))
 
 
 def _shown(value: Any, field: FieldInfo) -> Any:
-    shown = next((mark for mark in field.metadata if isinstance(mark, Shown)), None)
+    shown = next((mark for mark in field.metadata if isinstance(mark, ShownAs)), None)
     return _redacted(shown.by(value) if shown else value)
 
 
@@ -388,7 +388,7 @@ def _redacted(value: Any) -> Any:
     return redact(value) if isinstance(value, str) else value
 
 
-def _origin(loaded: Loaded, key: Key) -> str:
+def _origin(loaded: LoadedConfig, key: Key) -> str:
     return loaded.origins.get(key, "default")
 
 

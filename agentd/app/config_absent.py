@@ -14,7 +14,7 @@ from agentd.app.config import Config
 from agentd.app.logs import file_of
 from agentd.core.errors import ConfigError
 from agentd.core.health import Finding
-from agentd.core.paths import Places, expanded, why_unmade
+from agentd.core.paths import DaemonPaths, expanded, why_unmade
 from agentd.core.secrets import read_key
 from agentd.memory.index.embedding.choice import choose_all
 from agentd.providers.choice import choose
@@ -22,7 +22,7 @@ from agentd.providers.choice import choose
 _CODE = "config"
 
 
-def absent(config: Config, places: Places, environ: Mapping[str, str]) -> tuple[Finding, ...]:
+def absent(config: Config, places: DaemonPaths, environ: Mapping[str, str]) -> tuple[Finding, ...]:
     """Return a warning for each missing thing, as seen from this process: a service has another
     environment. `places` come from `with_workspace`. Runs no program, and requests nothing over the
     network.
@@ -36,7 +36,7 @@ def absent(config: Config, places: Places, environ: Mapping[str, str]) -> tuple[
     )
 
 
-def _keys(config: Config, places: Places, environ: Mapping[str, str]) -> Iterator[Finding]:
+def _keys(config: Config, places: DaemonPaths, environ: Mapping[str, str]) -> Iterator[Finding]:
     problems = [choose(service, environ).problem for service in config.provider.services]
     embedders = choose_all(config.memory_search, environ, places.state_dir / "models")
     problems += [choice.problem for choice in embedders]
@@ -71,7 +71,7 @@ def _folders(config: Config) -> Iterator[Finding]:
                 yield Finding.warn(_CODE, text, "correct the path, or make the folder")
 
 
-def _workspace(places: Places) -> Iterator[Finding]:
+def _workspace(places: DaemonPaths) -> Iterator[Finding]:
     """Warn of a workspace that cannot be written to. It can still be read, and a missing one is
     created.
     """
@@ -82,7 +82,7 @@ def _workspace(places: Places) -> Iterator[Finding]:
         )
 
 
-def _log(config: Config, places: Places) -> Iterator[Finding]:
+def _log(config: Config, places: DaemonPaths) -> Iterator[Finding]:
     reason = why_unmade(file_of(config.log, places.state_dir).parent) if config.log.file else ""
     if reason:
         text = f"log.file cannot be written: {reason}; without a terminal or systemd agentd does not start"

@@ -27,7 +27,7 @@ from agentd.app.logs import open_log
 from agentd.app.sdnotify import Notifier, Watchdog
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError
-from agentd.core.paths import Places, cure_of, daemon_places, ensure_private_dir
+from agentd.core.paths import DaemonPaths, cure_of, daemon_places, ensure_private_dir
 from agentd.core.ports import Clock, Probe
 from agentd.core.redaction import names_of_secrets
 from agentd.storage.lock import state_lock
@@ -255,7 +255,7 @@ def _signals(
 
 def _run_logged(
     config: Config,
-    places: Places,
+    places: DaemonPaths,
     environ: MutableMapping[str, str],
     notifier: Notifier,
     mended: Sequence[str],

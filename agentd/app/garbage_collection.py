@@ -11,7 +11,7 @@ TURNS = 250
 
 class PeriodicCollection:
     """Collects all garbage after every 250th turn. Add it to the watchers with
-    `engine.watchers.WhenEnded`.
+    `engine.watchers.TurnEndCallback`.
 
     The interpreter keeps up to 2,000 freed tuples of each length for reuse, and frees their memory
     only in a full collection. Each turn adds several, since most of the tuples it allocates have

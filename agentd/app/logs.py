@@ -29,7 +29,7 @@ from agentd.core.errors import ConfigError
 from agentd.core.paths import expanded, read_regular, write_private
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor, secret_values
-from agentd.core.settings import FilePath, Reaches, Settings
+from agentd.core.settings import ActsOutside, FilePath, Settings
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}  # as in syslog(3)
@@ -42,14 +42,14 @@ class LogSettings(Settings):
     level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="the least important events to log: debug, info, warning or error"
     )
-    file: Annotated[FilePath, Reaches("is written to")] = Field(
+    file: Annotated[FilePath, ActsOutside("is written to")] = Field(
         "", description="the log file in all other cases; empty: logs/agentd.log with the state"
     )
     max_bytes: int = Field(
         5_000_000, ge=10_000, description="the file is rotated before it grows beyond this"
     )
     redact_messages: Annotated[
-        bool, Reaches("lets keys be kept as they were said", when=operator.not_)
+        bool, ActsOutside("lets keys be kept as they were said", when=operator.not_)
     ] = Field(
         True,
         description="replace keys in published formats by [secret:KIND] in what agentd keeps of messages, notes and the index",

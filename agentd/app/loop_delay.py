@@ -310,11 +310,11 @@ class _Loop:
         frame = sys._current_frames().get(self.ident)
         return frame is not None and frame.f_globals.get("__name__") not in _WAITING
 
-    def ask(self, passed: float, clock: Clock) -> _Look:
+    def ask(self, passed: float, clock: Clock) -> _Observation:
         """Have the loop answer as soon as it can; `passed` is the duration of the delay so far in
         seconds.
         """
-        look = _Look(self, clock)
+        look = _Observation(self, clock)
         if passed > _LATE:
             look.take(passed)
         try:
@@ -324,7 +324,7 @@ class _Loop:
         return look
 
 
-class _Look:
+class _Observation:
     """What is observed while the loop does not answer."""
 
     def __init__(self, loop: _Loop, clock: Clock) -> None:

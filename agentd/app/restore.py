@@ -20,9 +20,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentd.app import backup
-from agentd.app.config import Reaching, load, reaching, with_workspace
+from agentd.app.config import OutwardSetting, load, reaching, with_workspace
 from agentd.core.errors import AgentdError, ConfigError, StateMissing
-from agentd.core.paths import Places, daemon_places, ensure_private_dir, sync_directory, sync_file
+from agentd.core.paths import (
+    DaemonPaths,
+    daemon_places,
+    ensure_private_dir,
+    sync_directory,
+    sync_file,
+)
 from agentd.memory.facts.known import Digests
 from agentd.storage.companion_files import note_of
 from agentd.storage.fact_store import bury_again, tombstones_in
@@ -37,13 +43,13 @@ _STAMP = "%Y%m%dT%H%M%S"
 _NO_PLACE = (errno.EXDEV, errno.EBUSY, errno.ENOTDIR)
 
 
-Agree = Callable[[Sequence[Reaching]], None]
+Agree = Callable[[Sequence[OutwardSetting]], None]
 _Steps = list[Callable[[], object]]  # each undoes one step; the last is called first
 
 
 def restore(
     file: Path,
-    places: Places,
+    places: DaemonPaths,
     environ: Mapping[str, str],
     now: datetime,
     *,
@@ -110,8 +116,8 @@ def refuse_half(state_dir: Path) -> None:
 
 
 def _as_wanted(
-    file: Path, staged: Places, places: Places, environ: Mapping[str, str], agree: Agree
-) -> Places:
+    file: Path, staged: DaemonPaths, places: DaemonPaths, environ: Mapping[str, str], agree: Agree
+) -> DaemonPaths:
     """Return the places that the archive's configuration names, after `agree` has accepted its
     settings. Raises ConfigError, and what `agree` raises.
     """
@@ -133,7 +139,7 @@ def _as_wanted(
     return there
 
 
-def _as_here(places: Places, environ: Mapping[str, str], now: datetime) -> Places:
+def _as_here(places: DaemonPaths, environ: Mapping[str, str], now: datetime) -> DaemonPaths:
     """Return the places that the present configuration names, with a new path for the archive's
     configuration, which is not to be in force. Raises ConfigError.
     """
@@ -146,7 +152,7 @@ def _as_here(places: Places, environ: Mapping[str, str], now: datetime) -> Place
     return replace(with_workspace(load(places.config_file, environ), places), config_file=apart)
 
 
-def _forgotten_since(places: Places, staged: Places, now: datetime) -> int | None:
+def _forgotten_since(places: DaemonPaths, staged: DaemonPaths, now: datetime) -> int | None:
     """Forget in the archive's facts those that the present state has forgotten, and return their
     number. Return None if the present tombstones cannot be read, a key is missing or the keys
     differ, since tombstones are hashes under the key. At the next start the FactBook removes the
@@ -162,7 +168,7 @@ def _forgotten_since(places: Places, staged: Places, now: datetime) -> int | Non
     return bury_again(staged.database, tombstones, Digests(key).of, now)
 
 
-def _targets(places: Places, *, alone: bool) -> list[Path]:
+def _targets(places: DaemonPaths, *, alone: bool) -> list[Path]:
     """Return the paths that are moved aside: only those of the state if `alone`, because the
     archive contains nothing else.
     """
@@ -201,7 +207,7 @@ def _free_name(old: Sequence[Path], now: datetime) -> str:
 
 
 def _exchange(
-    stage: Path, staged: Places, places: Places, old: Sequence[Path], now: datetime
+    stage: Path, staged: DaemonPaths, places: DaemonPaths, old: Sequence[Path], now: datetime
 ) -> list[str]:
     """Move the old files aside and the unpacked ones into place; return the new paths of the old
     files. If a step fails, the steps before it are undone. Raises OSError; AgentdError if undoing
@@ -238,7 +244,7 @@ def _take_back(steps: _Steps) -> None:
         ) from error
 
 
-def _moves(staged: Places, places: Places) -> tuple[tuple[Path, Path], ...]:
+def _moves(staged: DaemonPaths, places: DaemonPaths) -> tuple[tuple[Path, Path], ...]:
     return (
         (staged.database, places.database),
         (staged.versions, places.versions),

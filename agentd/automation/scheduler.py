@@ -105,7 +105,9 @@ class Scheduler:
         drain: float = _DRAIN,
     ) -> None:
         self._clock = clock
-        self._rhythms = tuple(_Rhythm(name, tick, asyncio.Event()) for name, tick in ticks.items())
+        self._rhythms = tuple(
+            _TickSchedule(name, tick, asyncio.Event()) for name, tick in ticks.items()
+        )
         self._longest_sleep = longest_sleep
         self._drain = drain
         self._aps: AsyncIOScheduler | None = None
@@ -217,7 +219,7 @@ class Scheduler:
         for rhythm in self._rhythms:
             await rhythm.idle.wait()
 
-    async def _wake(self, rhythm: _Rhythm) -> None:
+    async def _wake(self, rhythm: _TickSchedule) -> None:
         if not rhythm.idle.is_set():  # the running tick reads the due time when it ends
             rhythm.is_changed = True
             return
@@ -243,7 +245,7 @@ class Scheduler:
         # A due time that stays in the past (a session is busy) must not become a busy loop.
         self._arm(rhythm, max(delay, min(1.0, self._longest_sleep)))
 
-    async def _next_due(self, rhythm: _Rhythm) -> datetime | None:
+    async def _next_due(self, rhythm: _TickSchedule) -> datetime | None:
         """Return the next due time of the part; ask again if it changed in the meantime."""
         while True:
             rhythm.is_changed = False
@@ -251,7 +253,7 @@ class Scheduler:
             if not rhythm.is_changed:
                 return due
 
-    def _arm(self, rhythm: _Rhythm, delay: float) -> None:
+    def _arm(self, rhythm: _TickSchedule, delay: float) -> None:
         if self._aps is not None and self._aps.get_job(rhythm.name) is not None:
             at = self._clock.now() + timedelta(seconds=delay)
             self._aps.modify_job(rhythm.name, next_run_time=at)
@@ -277,7 +279,7 @@ class Scheduler:
         return now - timedelta(seconds=self._clock.monotonic())
 
 
-class _Rhythm(Struct):
+class _TickSchedule(Struct):
     """The schedule of one Tick, separate so that no other one can delay it."""
 
     name: str

@@ -94,7 +94,7 @@ class Recipients(Struct, frozen=True):
         return NewAlert(text, origin, digest, sinks, self.to, tainted, severity)
 
 
-class Handover(Struct, frozen=True):
+class DeliveryProgress(Struct, frozen=True):
     """The state of one alert's delivery to one sink: number of finished `tries`, time of the next
     and of the last one, and the last one's error ("" if it succeeded).
     """
@@ -106,7 +106,7 @@ class Handover(Struct, frozen=True):
     tried_at: datetime | None = None
     error: str = ""
 
-    def once_acked(self) -> Handover:
+    def once_acked(self) -> DeliveryProgress:
         """Return the handover of an acknowledged alert: one that was pending is withdrawn."""
         if self.state is not DeliveryState.PENDING:
             return self
@@ -133,7 +133,7 @@ class Alert(Struct, frozen=True):
     origin: str
     to: str = ""
     acked: bool = False
-    handovers: tuple[Handover, ...] = ()
+    handovers: tuple[DeliveryProgress, ...] = ()
     tainted: bool = False
     severity: AlertSeverity = AlertSeverity.INFO
 

@@ -95,7 +95,7 @@ class Beat(Struct, frozen=True):
         }
 
 
-class Standing(Struct, frozen=True):
+class HeartbeatStatus(Struct, frozen=True):
     """The state of the heartbeat. `next_due` is None while it is off."""
 
     is_on: bool

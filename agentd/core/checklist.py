@@ -233,7 +233,7 @@ def _normal(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
-class _Group(Struct):
+class _LineGroup(Struct):
     """A line of the file; for an entry, with the lines that belong to it."""
 
     lines: list[str]
@@ -281,17 +281,17 @@ class _Group(Struct):
             self.fields |= {m[1].lower(): m[2].strip().strip("\"'") for m in matches if m}
 
 
-def _groups(lines: Sequence[str]) -> list[_Group]:
+def _groups(lines: Sequence[str]) -> list[_LineGroup]:
     """Group lines into entries with all that belongs to them; any other line or code block is a
     group.
     """
-    groups: list[_Group] = []
-    around: list[_Group] = []  # the entries that may enclose the next line, outermost first
+    groups: list[_LineGroup] = []
+    around: list[_LineGroup] = []  # the entries that may enclose the next line, outermost first
     in_tasks = False
     for block in _blocks(lines):
         line, depth = block[0].strip(), _indent(block[0])
         if not line:
-            groups.append(_Group(block, depth))
+            groups.append(_LineGroup(block, depth))
             continue
         while around and around[-1].depth >= depth:
             around.pop()
@@ -305,7 +305,7 @@ def _groups(lines: Sequence[str]) -> list[_Group]:
             in_tasks = True
         elif line.startswith("#") and _NOISE.fullmatch(line):
             in_tasks = False
-        groups.append(_Group(block, depth, entry, {} if in_tasks and entry else None))
+        groups.append(_LineGroup(block, depth, entry, {} if in_tasks and entry else None))
         if entry is not None:
             around.append(groups[-1])
     return groups
@@ -337,7 +337,7 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _part(group: _Group, zone: ZoneInfo) -> ItemPart:
+def _part(group: _LineGroup, zone: ZoneInfo) -> ItemPart:
     lines, head, entry = tuple(group.lines), group.lines[0].strip(), group.entry
     if not head or _NOISE.fullmatch(head) or head.lower() == "tasks:":
         return ItemPart(lines)

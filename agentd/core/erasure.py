@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from agentd.core.spans import Span, merge_spans, shift_spans
-from agentd.core.text import Folded, is_unspaced, letters, plain, stretches, trim_punctuation
+from agentd.core.text import FoldedText, is_unspaced, letters, plain, stretches, trim_punctuation
 
 MASK = "[forgotten]"
 
@@ -34,8 +34,8 @@ _HEAD = re.compile(r"[\s>]*(?:(?:[-*+•–]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?)?"
 _NEWLINE = "\\n"  # as JSON spells it
 
 
-class Mark(Struct, frozen=True):
-    """Exact words to mask at one place only; see `Written.where`. `start` is the character offset
+class PlacedWords(Struct, frozen=True):
+    """Exact words to mask at one place only; see `StoredText.where`. `start` is the character offset
     in the row's text at which the words were; None means every occurrence at that place.
     """
 
@@ -53,7 +53,7 @@ class Excerpt(Struct, frozen=True):
     parts: tuple[str, ...]
 
 
-class Sought(Struct, frozen=True):
+class UntracedFact(Struct, frozen=True):
     """A forgotten fact whose other wordings are still to be found.
 
     `quotes` are the user's words that state it, `rows` the places that contain it in any case.
@@ -77,7 +77,7 @@ class Sought(Struct, frozen=True):
         return [*told, [*self.asked], asked_at]
 
     @classmethod
-    def from_json(cls, data: Sequence[Any]) -> Sought:
+    def from_json(cls, data: Sequence[Any]) -> UntracedFact:
         """Read what `as_json` returned. Data of an older agentd lacks the request."""
         fact_id, text, value, quotes, rows, since, *more = data
         asked, asked_at = more or ((), None)
@@ -85,7 +85,7 @@ class Sought(Struct, frozen=True):
         return cls(*known, tuple(asked), _moment(asked_at))
 
 
-class Written(Struct, frozen=True):
+class StoredText(Struct, frozen=True):
     """A stored text: a row, a paragraph of a note, an alert. `by_user` marks the user's own words.
 
     `where` is `PATH:LINE`, `sessions/KEY.jsonl:ROW`, `PATH@VERSION:LINE` for a former version of a
@@ -110,10 +110,10 @@ class Erasure(Struct, frozen=True, dict=True):
     """
 
     spans: tuple[str, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[PlacedWords, ...] = ()
     sentences: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
-    sought: tuple[Sought, ...] = ()
+    sought: tuple[UntracedFact, ...] = ()
     excerpts: tuple[Excerpt, ...] = ()
 
     def found(self, text: str, *where: str, begins: int | None = None) -> tuple[Span, ...]:
@@ -131,7 +131,7 @@ class Erasure(Struct, frozen=True, dict=True):
         spans: list[Span] = []
         asked: list[Span] = []
         for start, end in [(0, len(text))] if marks else _stretches(text, wanted):
-            folded = Folded(text[start:end])
+            folded = FoldedText(text[start:end])
             for words in wanted & search.spans:
                 spans += shift_spans(folded.places(words.folded), start)
             for words in wanted & search.excerpts.keys():
@@ -205,10 +205,10 @@ class Erasure(Struct, frozen=True, dict=True):
             return cls(sentences=tuple(data["phrases"]))
         return cls(
             tuple(data["spans"]),
-            tuple(Mark(*mark) for mark in data["marks"]),
+            tuple(PlacedWords(*mark) for mark in data["marks"]),
             tuple(data["sentences"]),
             tuple(data["ids"]),
-            tuple(map(Sought.from_json, data["sought"])),
+            tuple(map(UntracedFact.from_json, data["sought"])),
             tuple(Excerpt(text, tuple(parts)) for text, parts in data.get("excerpts", ())),
         )
 
@@ -261,7 +261,7 @@ def sentences_in(text: str) -> tuple[Span, ...]:
     return tuple(span for span in bare if span[0] < span[1])
 
 
-class _Words(Struct, frozen=True):
+class _PreparedWords(Struct, frozen=True):
     """An expression to search for, prepared. A text that lacks one of the `telling` words cannot
     contain it.
     """
@@ -271,20 +271,20 @@ class _Words(Struct, frozen=True):
     telling: tuple[str, ...]
 
     @classmethod
-    def of(cls, text: str) -> _Words:
+    def of(cls, text: str) -> _PreparedWords:
         shown = trim_punctuation(plain(text))
         rarest = sorted(shown.split(), key=_rarity, reverse=True)[:_TELLING]
-        return cls(trim_punctuation(Folded(text).text), shown, tuple(rarest))
+        return cls(trim_punctuation(FoldedText(text).text), shown, tuple(rarest))
 
 
-class _Placed(Struct, frozen=True):
+class _PreparedMark(Struct, frozen=True):
     """A prepared mark."""
 
-    words: _Words
+    words: _PreparedWords
     span: str
     start: int | None
 
-    def places(self, folded: Folded, text: str, begins: int | None) -> list[Span]:
+    def places(self, folded: FoldedText, text: str, begins: int | None) -> list[Span]:
         """Return the spans of the mark in a text: all of them; or for a mark with a start, the one
         at its start, else (the row has changed) the nearest one.
         """
@@ -304,14 +304,14 @@ class _Placed(Struct, frozen=True):
 class _Search(Struct, frozen=True):
     """A prepared erasure. Many expressions are indexed by their longest word."""
 
-    spans: frozenset[_Words]
-    sentences: frozenset[_Words]
-    excerpts: Mapping[_Words, tuple[str, ...]]
-    marks: Mapping[str, tuple[_Placed, ...]]
-    one_by_one: tuple[_Words, ...]
-    by_word: Mapping[str, tuple[_Words, ...]]
+    spans: frozenset[_PreparedWords]
+    sentences: frozenset[_PreparedWords]
+    excerpts: Mapping[_PreparedWords, tuple[str, ...]]
+    marks: Mapping[str, tuple[_PreparedMark, ...]]
+    one_by_one: tuple[_PreparedWords, ...]
+    by_word: Mapping[str, tuple[_PreparedWords, ...]]
 
-    def candidates(self, text: str, marked: Iterable[_Words]) -> set[_Words]:
+    def candidates(self, text: str, marked: Iterable[_PreparedWords]) -> set[_PreparedWords]:
         """Return the expressions that may occur in the text, those of `marked` included."""
         loose = (*self.one_by_one, *marked)
         if not (loose or self.by_word):
@@ -330,20 +330,20 @@ class _Search(Struct, frozen=True):
 
 def _build_search(erasure: Erasure) -> _Search:
     spans, sentences = _words(erasure.spans), _words(erasure.sentences)
-    excerpts: dict[_Words, tuple[str, ...]] = {}
+    excerpts: dict[_PreparedWords, tuple[str, ...]] = {}
     for excerpt in erasure.excerpts:
-        if (words := _Words.of(excerpt.text)).folded:
+        if (words := _PreparedWords.of(excerpt.text)).folded:
             excerpts[words] = (*excerpts.get(words, ()), *excerpt.parts)
-    marks: dict[str, tuple[_Placed, ...]] = {}
+    marks: dict[str, tuple[_PreparedMark, ...]] = {}
     for mark in erasure.marks:
-        if (words := _Words.of(mark.span)).folded:
-            placed = _Placed(words, mark.span, mark.start)
+        if (words := _PreparedWords.of(mark.span)).folded:
+            placed = _PreparedMark(words, mark.span, mark.start)
             marks[mark.where] = (*marks.get(mark.where, ()), placed)
     everywhere = spans | sentences | excerpts.keys()
     if len(everywhere) <= _FEW:
         return _Search(spans, sentences, excerpts, marks, tuple(everywhere), {})
-    loose: list[_Words] = []
-    by_word: dict[str, tuple[_Words, ...]] = {}
+    loose: list[_PreparedWords] = []
+    by_word: dict[str, tuple[_PreparedWords, ...]] = {}
     for one in everywhere:
         told = [] if is_unspaced(one.plain) else _WORD.findall(one.plain)
         if told:
@@ -354,7 +354,7 @@ def _build_search(erasure: Erasure) -> _Search:
     return _Search(spans, sentences, excerpts, marks, tuple(loose), by_word)
 
 
-def _stretches(text: str, wanted: Iterable[_Words]) -> Sequence[Span]:
+def _stretches(text: str, wanted: Iterable[_PreparedWords]) -> Sequence[Span]:
     """Return the spans of a text in which the expressions may occur."""
     if len(text) <= _LONG or any(one.plain != one.folded for one in wanted):
         return [(0, len(text))]
@@ -368,8 +368,10 @@ def _parts_in(text: str, parts: Iterable[str]) -> Sequence[Span]:
     """Return the spans of an excerpt's parts in the text, or the whole text if no part is found, so
     that nothing stays unmasked.
     """
-    folded = Folded(text)
-    found = [span for part in parts for span in folded.places(trim_punctuation(Folded(part).text))]
+    folded = FoldedText(text)
+    found = [
+        span for part in parts for span in folded.places(trim_punctuation(FoldedText(part).text))
+    ]
     return found or [(0, len(text))]
 
 
@@ -380,8 +382,8 @@ def _rarity(word: str) -> tuple[bool, int]:
     return any(map(str.isdigit, word)), len(word)
 
 
-def _words(texts: Collection[str]) -> frozenset[_Words]:
-    return frozenset(words for text in texts if (words := _Words.of(text)).folded)
+def _words(texts: Collection[str]) -> frozenset[_PreparedWords]:
+    return frozenset(words for text in texts if (words := _PreparedWords.of(text)).folded)
 
 
 def _is_masked(text: str, span: Span) -> bool:

@@ -96,7 +96,7 @@ class AnswerWaits(Struct, frozen=True):
     is_new: bool
 
 
-class Noticed(Struct, frozen=True):
+class NoticeGiven(Struct, frozen=True):
     """Something the user should know: a compaction, an alert, a recovery."""
 
     session: SessionKey
@@ -132,7 +132,7 @@ TurnEvent = (
     | AnswerRetracted
     | AnswerDelayed
     | AnswerWaits
-    | Noticed
+    | NoticeGiven
     | FactsChanged
     | TurnEnded
 )

@@ -98,7 +98,7 @@ class ForgetRequest(Struct, frozen=True):
     seq: int = 0  # 0: no row
 
 
-class Op(StrEnum):
+class OperationKind(StrEnum):
     """What an operation does to the facts."""
 
     ADD = "add"
@@ -113,7 +113,7 @@ class FactOperation(Struct, frozen=True):
     result by `name`.
     """
 
-    op: Op
+    op: OperationKind
     at: datetime  # when the words were said
     source: FactSource
     text: str = ""
@@ -222,7 +222,7 @@ class ChangeKind(StrEnum):
     FORGET = "forget"
 
 
-class Before(Struct, frozen=True):
+class FormerState(Struct, frozen=True):
     """The earlier state of a fact that a change made inactive, without its words."""
 
     id: str
@@ -240,7 +240,7 @@ class FactChange(Struct, frozen=True):
     at: datetime
     session: SessionKey = NO_SESSION
     new: str = ""
-    before: tuple[Before, ...] = ()
+    before: tuple[FormerState, ...] = ()
     id: int = 0  # 0 until it is stored
     undone: bool = False
 
@@ -265,7 +265,7 @@ class FactWrite(Struct, frozen=True):
     parked: tuple[str, ...] | None = None  # ids whose lines are gone from the page; None: unchanged
 
 
-class Learned(Struct, frozen=True):
+class OperationResult(Struct, frozen=True):
     """The result of an operation. `fact` is the fact that now states it: new, proposed, or
     existing. `gone` are the facts it made inactive. If there is a `reason`, nothing changed.
     """

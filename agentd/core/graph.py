@@ -137,7 +137,7 @@ class Edge(NamedTuple):
     newest: datetime
 
 
-class Held(NamedTuple):
+class StoredEpisode(NamedTuple):
     """What is stored of an episode: its confidence, whether it denies the fact, what it was read
     from, and when it was said.
     """
@@ -148,7 +148,7 @@ class Held(NamedTuple):
     said: datetime
 
 
-class Around(Struct, frozen=True):
+class NeighbourQuery(Struct, frozen=True):
     """A request for the facts around some concepts; the fields are the arguments of
     GraphReader.edges.
     """
@@ -160,7 +160,7 @@ class Around(Struct, frozen=True):
     about: Collection[str] = ()
 
 
-class Inserted(Struct, frozen=True):
+class InsertCounts(Struct, frozen=True):
     """How many new records an insert added. `known` counts the episodes that existed already and
     changed nothing.
     """

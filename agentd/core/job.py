@@ -131,14 +131,14 @@ class JobReason(StrEnum):
     LATE = "late"  # the slot passed while nothing could run
 
 
-class Missed(Struct, frozen=True):
+class MissedSlots(Struct, frozen=True):
     """Consecutive slots without a run, from the first to the last."""
 
     first: datetime
     last: datetime
 
 
-class Step(Struct, frozen=True):
+class JobStep(Struct, frozen=True):
     """One advance of a job: the slots it missed, the slot that is used now, and the next due time.
     `due` is None for a run by hand, which leaves the schedule as it is.
     """
@@ -146,7 +146,7 @@ class Step(Struct, frozen=True):
     job_id: int
     due: datetime | None
     next_due: datetime | None
-    missed: Missed | None = None
+    missed: MissedSlots | None = None
 
 
 class Ending(Struct, frozen=True):

@@ -148,14 +148,14 @@ class Image(Struct, frozen=True):
         return f"image {self.media_type}, {max(1, round(self.size / 1000))} kB"
 
 
-class Opaque(Struct, frozen=True):
+class OpaqueBlock(Struct, frozen=True):
     """A block that only `provider` understands, kept as it came."""
 
     provider: str
     raw: JsonObject
 
 
-Block = Text | Image | ToolUse | ToolResult | Opaque
+Block = Text | Image | ToolUse | ToolResult | OpaqueBlock
 
 
 class Message(Struct, frozen=True):
@@ -211,7 +211,7 @@ def encode_block(block: Block) -> dict[str, Any]:
                 "content": text,
                 "is_error": is_error,
             }
-        case Opaque(provider, raw):
+        case OpaqueBlock(provider, raw):
             return {"type": "opaque", "provider": provider, "raw": dict(raw)}
         case _:
             assert_never(block)
@@ -239,7 +239,7 @@ def decode_block(data: JsonObject) -> Block:
         case {"type": "tool_result", "tool_use_id": str(id_), "content": str(text)}:
             return ToolResult(id_, text, bool(data.get("is_error", False)))
         case {"type": "opaque", "provider": str(provider), "raw": Mapping() as raw}:
-            return Opaque(provider, raw)
+            return OpaqueBlock(provider, raw)
     msg = f"not a content block: {data.get('type')!r}"
     raise ValueError(msg)
 

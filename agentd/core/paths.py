@@ -24,7 +24,7 @@ _IRREGULAR = "it is no regular file"
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-class Places(Struct, frozen=True):
+class DaemonPaths(Struct, frozen=True):
     """The four places of a daemon (absolute paths), and the files in its state directory."""
 
     config_file: Path
@@ -98,7 +98,7 @@ class Places(Struct, frozen=True):
         return self.state_dir / "chat_history"
 
 
-def daemon_places(environ: Mapping[str, str], config_override: Path | None = None) -> Places:
+def daemon_places(environ: Mapping[str, str], config_override: Path | None = None) -> DaemonPaths:
     """Return the places of a daemon started in this environment.
 
     `AGENTD_HOME` puts everything below one folder; else systemd's directories are used where set,
@@ -106,14 +106,14 @@ def daemon_places(environ: Mapping[str, str], config_override: Path | None = Non
     """
     override = expanded(config_override).absolute() if config_override else None
     if home := _agentd_home(environ):
-        return Places(
+        return DaemonPaths(
             override or home / _CONFIG, home / "workspace", home / "state", home / _SOCKET
         )
     config = _systemd(environ, "CONFIGURATION_DIRECTORY")
     config = config or _xdg(environ, "XDG_CONFIG_HOME", ".config")
     state = _systemd(environ, "STATE_DIRECTORY")
     workspace = (state or _xdg(environ, "XDG_DATA_HOME", ".local/share")) / "workspace"
-    return Places(
+    return DaemonPaths(
         config_file=override or config / _CONFIG,
         workspace=workspace,
         state_dir=state or _xdg_state(environ),

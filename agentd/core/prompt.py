@@ -90,7 +90,7 @@ class ModelStop(StrEnum):
     PAUSE = "pause_turn"  # the service wants the message sent back unchanged, to continue
 
 
-class Begun(Struct, frozen=True):
+class AnswerBegun(Struct, frozen=True):
     """The service has begun to answer, so it has counted the prompt whatever comes of the call.
     Only code that keeps account of calls needs this event.
     """
@@ -108,7 +108,7 @@ class ThoughtDelta(Struct, frozen=True):
     text: str
 
 
-class Restarted(Struct, frozen=True):
+class StreamRestarted(Struct, frozen=True):
     """All events so far are void: the call is repeated (by a retry or a fallback)."""
 
     reason: str
@@ -124,7 +124,7 @@ class RetryScheduled(Struct, frozen=True):
     seconds: float
 
 
-class Answered(Struct, frozen=True):
+class AnswerCompleted(Struct, frozen=True):
     """The whole answer; always the last event of a stream, and the only one that may be stored.
 
     `provider` names the provider that understands the message's opaque blocks. `reservation` is the
@@ -139,7 +139,9 @@ class Answered(Struct, frozen=True):
     reservation: int | None = None
 
 
-ProviderEvent = Begun | TextDelta | ThoughtDelta | Restarted | RetryScheduled | Answered
+ProviderEvent = (
+    AnswerBegun | TextDelta | ThoughtDelta | StreamRestarted | RetryScheduled | AnswerCompleted
+)
 
 
 @asynccontextmanager

@@ -335,7 +335,7 @@ def secret_values(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(environ[name] for name in names_of_secrets(environ))
 
 
-class Telling(Struct, frozen=True):
+class SecretSpan(Struct, frozen=True):
     """A span of a text that reveals a secret: `value` is the secret, `name` what the text calls it
     ("" for a bare key or card number).
     """
@@ -346,17 +346,17 @@ class Telling(Struct, frozen=True):
     value: str
 
 
-def tellings(text: str) -> Iterator[Telling]:
+def tellings(text: str) -> Iterator[SecretSpan]:
     """Yield everything in a text that looks like a key or a card number, and every statement of
     what a password is.
     """
     for pattern in (_KEYS, _CARD):
         for found in pattern.finditer(text):
-            yield Telling(*found.span(), "", found[0])
+            yield SecretSpan(*found.span(), "", found[0])
     for found in _NAMED().finditer(text):
         value = found["told"].strip("\"'`.,;!?*")
         if not _NOT_TOLD.fullmatch(value.casefold()):
-            yield Telling(*found.span(), found["name"], value)
+            yield SecretSpan(*found.span(), found["name"], value)
 
 
 def tells_secret(text: str) -> bool:

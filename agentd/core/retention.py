@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from agentd.core.turn import SessionKey
 
 
-class Aged(Struct, frozen=True):
+class AgedRows(Struct, frozen=True):
     """The rows that are older than a given moment and have left their session's context.
 
     `rows` counts those that may be erased, all of them in `sessions`; `silent` counts the erasable

@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentd.core.turn import MAIN, Kind, SessionKey, kind_of
+from agentd.core.turn import MAIN, SessionKey, SessionKind, kind_of
 
 SHARED = ""  # the scope of chunks that every session may find
 OWNERS = str(MAIN)  # scope of what only the owner's sessions may find; others are session keys
@@ -41,12 +41,12 @@ PUBLIC = Audience(SHARED)
 
 def scope_of(session: SessionKey) -> str:
     """Return the scope of what is said in a session."""
-    return OWNERS if kind_of(session) is Kind.MAIN else str(session)
+    return OWNERS if kind_of(session) is SessionKind.MAIN else str(session)
 
 
-def audience_of(session: SessionKey, kind: Kind) -> Audience:
+def audience_of(session: SessionKey, kind: SessionKind) -> Audience:
     """Return the audience of a session whose turn is of this kind."""
-    if kind is Kind.MAIN:
+    if kind is SessionKind.MAIN:
         return OWNER
     scope = scope_of(session)
     return PUBLIC if scope == OWNERS else Audience(scope)  # decided by the kind of the turn
@@ -107,11 +107,11 @@ class Hit(Struct, frozen=True):
         }
 
 
-class Found(Struct, frozen=True):
+class SearchResult(Struct, frozen=True):
     """The answer to a search.
 
     `reason` says why the answer is empty, degraded or doubtful; "" when all is well. It is an
-    EmptyReason, or a Lack: `indexing` (not all is indexed yet), `warming` (keywords alone, the
+    EmptyReason, or a SearchShortfall: `indexing` (not all is indexed yet), `warming` (keywords alone, the
     first search after a start), `vectors_missing` (not all is embedded yet), `embedder_down`,
     `embedder_slow`. `confidence`, 0..1, is the likelihood that one of the hits answers the query;
     it has no meaning without hits.
@@ -142,7 +142,7 @@ class IndexState(Struct, frozen=True):
     state: IndexWord
     embedder: str = "none"  # the model whose vectors are searched
     vectors: int = 0  # chunks that still wait for a vector of the best model
-    reason: str = ""  # the Lack of searches at the moment; "" if none
+    reason: str = ""  # the SearchShortfall of searches at the moment; "" if none
     nbytes: int = 0  # bytes held in memory: texts, words, vectors
 
     def as_json(self) -> dict[str, Any]:
@@ -164,7 +164,7 @@ MOVES = "moves"  # the meta name under which a ChunkStore counts how often chunk
 Piece_co = TypeVar("Piece_co", covariant=True)
 
 
-class Patch(Struct, Generic[Piece_co], frozen=True):
+class LinePatch(Struct, Generic[Piece_co], frozen=True):
     """A change of lines of a file: lines `first` up to but not including `end` became `count`
     lines. `pieces` are all pieces that begin in the new lines, with their final line numbers.
     """
@@ -226,7 +226,7 @@ class EmptyReason(StrEnum):
     SCOPE = "scope"  # this kind of session may not find what was asked for
 
 
-class Lack(StrEnum):
+class SearchShortfall(StrEnum):
     """Something a search had to do without, the most serious first."""
 
     WARMING = "warming"  # only keywords: the first search after a start
@@ -239,13 +239,13 @@ class Lack(StrEnum):
 _ON_THE_QUERY = frozenset({EmptyReason.EMPTY_QUERY, EmptyReason.BUDGET, EmptyReason.SCOPE})
 
 
-def heavier(reason: str, lack: Lack) -> str:
+def heavier(reason: str, lack: SearchShortfall) -> str:
     """Return the reason an answer gives: `reason` if the query itself is why it is empty, else the
     more serious of `reason` and `lack`.
     """
     if reason in _ON_THE_QUERY:
         return reason
-    order = [str(each) for each in Lack]
+    order = [str(each) for each in SearchShortfall]
     return min(reason, str(lack), key=lambda r: order.index(r) if r in order else len(order))
 
 

@@ -50,7 +50,7 @@ def at_defaults() -> Any:
     return Field(default_factory=dict)
 
 
-class Shown(Struct, frozen=True):
+class ShownAs(Struct, frozen=True):
     """Annotates a plain value that may hold secrets: `by` returns what `config show` shows of
     it.
     """
@@ -58,7 +58,7 @@ class Shown(Struct, frozen=True):
     by: Callable[[Any], Any]
 
 
-class Reaches(Struct, frozen=True):
+class ActsOutside(Struct, frozen=True):
     """Annotates a setting that acts outside agentd or lets others see more; `how` says in which
     way. It is shown before a configuration written by somebody else is accepted. `when` says for
     which values that is true.
@@ -68,7 +68,7 @@ class Reaches(Struct, frozen=True):
     when: Callable[[Any], bool] = bool
 
 
-class Apart(Struct, frozen=True):
+class NamedTables(Struct, frozen=True):
     """Annotates a mapping of named settings, each a table of its own in the file; the example shows
     one of them.
     """
@@ -154,7 +154,7 @@ SecretPlace = Annotated[str, AfterValidator(_checked_place)]  # the text of a Re
 NamedPaths = Annotated[
     tuple[str, ...],
     AfterValidator(_checked_paths),  # see parse_named_paths
-    Reaches("is read, found and told to the model"),
+    ActsOutside("is read, found and told to the model"),
 ]
 TimeOfDay = Annotated[int, BeforeValidator(parse_time)]  # minutes since midnight, 0…1440
 ZoneName = Annotated[str, BeforeValidator(parse_zone)]  # "" means the next more general setting
@@ -165,19 +165,19 @@ OPENAI_URL = "https://api.openai.com/v1"
 ServiceAddress = Annotated[  # "" means the official one
     str,
     Field(pattern=r"^(https?://.*)?$"),
-    Shown(address_alone),
-    Reaches("is sent conversations, notes and the key"),
+    ShownAs(address_alone),
+    ActsOutside("is sent conversations, notes and the key"),
 ]
-KeyVariable = Annotated[str, Reaches("names the variable that the service is sent as its key")]
+KeyVariable = Annotated[str, ActsOutside("names the variable that the service is sent as its key")]
 CredentialName = Annotated[  # "" means the usual one
     str,
     Field(pattern=r"^[A-Za-z0-9._-]*$"),
-    Reaches("names the credential that the service is sent as its key"),
+    ActsOutside("names the credential that the service is sent as its key"),
 ]
 KeyFile = Annotated[
     FilePath,
     Field(description="file that holds the key; only its owner may read it (mode 0600)"),
-    Reaches("is read, and sent to the service as its key"),
+    ActsOutside("is read, and sent to the service as its key"),
 ]
 
 

@@ -94,7 +94,7 @@ _UNUSUAL = at_first_use(
 )
 
 
-class Folded:
+class FoldedText:
     """A folded text, `text`, from which spans can be mapped back to the original."""
 
     __slots__ = ("_begins", "_original", "_pieces", "text")
@@ -172,7 +172,7 @@ class Folded:
 
 def plain(text: str) -> str:
     """Return the folded text without the mapping, which is faster. Words that are not in it are not
-    in `Folded` either, so it serves to rule texts out.
+    in `FoldedText` either, so it serves to rule texts out.
     """
     return " ".join(letters(text).split())
 

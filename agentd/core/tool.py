@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agentd.core.links import KnownText
 from agentd.core.message import JsonObject
-from agentd.core.turn import Kind, Origin, SessionKey
+from agentd.core.turn import Origin, SessionKey, SessionKind
 
 Permission = Literal["ask", "allow", "deny"]
 """What the configuration says of calls of a tool: each is asked about, none, or there is no such tool."""
@@ -28,7 +28,7 @@ class ToolCall(Struct, frozen=True):
     name: str
     input: JsonObject
     session: SessionKey
-    kind: Kind
+    kind: SessionKind
     origin: Origin
     tainted: bool = False
     careful: bool = False

@@ -24,10 +24,10 @@ from agentd.core.message import (
     Writer,
     encode_blocks,
 )
-from agentd.core.turn import Kind, SessionKey, Usage, kind_of
+from agentd.core.turn import SessionKey, SessionKind, Usage, kind_of
 
 
-class Mode(StrEnum):
+class ApprovalMode(StrEnum):
     """When the user is asked before a file changes."""
 
     AUTO = "auto"  # where the rules demand it
@@ -37,7 +37,7 @@ class Mode(StrEnum):
 class Choices(Struct, frozen=True):
     """The user's choices for one session; "" leaves a choice to the configuration."""
 
-    mode: Mode = Mode.AUTO
+    mode: ApprovalMode = ApprovalMode.AUTO
     model: str = ""
     effort: str = ""
 
@@ -45,7 +45,7 @@ class Choices(Struct, frozen=True):
 UNCHOSEN = Choices()
 
 
-class Offer(Struct, frozen=True):
+class AvailableChoices(Struct, frozen=True):
     """The available choices: models (the configured one first) and levels of reasoning effort."""
 
     models: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Offer(Struct, frozen=True):
         )
 
 
-NOTHING_OFFERED = Offer()
+NOTHING_OFFERED = AvailableChoices()
 
 
 DAMAGED = "damaged"  # the tag of a row that does not match its digest
@@ -309,7 +309,7 @@ def summary_rows(session: SessionKey, summary: str, outside: str = "") -> tuple[
     then the one that the context includes. The latter is tainted where others take part in the
     session.
     """
-    is_shared = kind_of(session) is not Kind.MAIN
+    is_shared = kind_of(session) is not SessionKind.MAIN
     return tuple(
         NewRow(RowRole.SUMMARY, (Text(text),), source=TextSource(Writer.AGENT, tainted))
         for text, tainted in ((outside, True), (summary, is_shared))

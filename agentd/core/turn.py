@@ -27,7 +27,7 @@ OTHERS = "*"
 DELETED = SessionKey("deleted")  # the costs of deleted sessions are added up under this name
 
 
-class Kind(StrEnum):
+class SessionKind(StrEnum):
     """Who can read a session."""
 
     MAIN = "main"  # the owner alone: `main`, `chat:*`, heartbeats
@@ -35,13 +35,13 @@ class Kind(StrEnum):
     ISOLATED = "isolated"  # a task on its own, without the owner's memory
 
 
-def kind_of(key: str) -> Kind:
+def kind_of(key: str) -> SessionKind:
     """Return the kind of a session key. A key without a known prefix is ISOLATED, the safe
     choice.
     """
     if key == MAIN or key.startswith(("chat:", "heartbeat:")):
-        return Kind.MAIN
-    return Kind.GROUP if key.startswith("group:") else Kind.ISOLATED
+        return SessionKind.MAIN
+    return SessionKind.GROUP if key.startswith("group:") else SessionKind.ISOLATED
 
 
 class Origin(StrEnum):
@@ -62,7 +62,7 @@ class Origin(StrEnum):
         return self is not Origin.USER
 
 
-class Context(StrEnum):
+class PromptScope(StrEnum):
     """How much of the conversation a silent turn's prompt includes."""
 
     SESSION = "main"
@@ -129,7 +129,7 @@ class TurnRequest(Struct, frozen=True):
     text: str
     message_id: str
     origin: Origin = Origin.USER
-    context: Context = Context.SESSION
+    context: PromptScope = PromptScope.SESSION
     model: str | None = None
     tools: frozenset[str] | None = None
     client: str = ""  # the sending client's own name; alerts go to the client used last
@@ -154,10 +154,10 @@ class TurnRequest(Struct, frozen=True):
         """
         if self.is_silent:
             return TextSource(Writer.AGENT, tainted=bool(self.quoted))
-        return BY_OWNER if self.kind is Kind.MAIN else BY_OTHERS
+        return BY_OWNER if self.kind is SessionKind.MAIN else BY_OTHERS
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> SessionKind:
         """The session's kind."""
         return kind_of(self.session)
 
@@ -185,7 +185,7 @@ class Failure(Struct, frozen=True):
         return cls(error.reason, error.message, error.cure)
 
 
-class CallMade(Struct, frozen=True):
+class FinishedCall(Struct, frozen=True):
     """A finished tool call of a turn; `is_repetition` as in ToolOutput."""
 
     id: str
@@ -213,7 +213,7 @@ class Turn(Struct, frozen=True):
     text: str = ""  # the last assistant message's words
     stop_reason: StopReason | None = None  # None when it failed
     usage: Usage = Usage()
-    tool_calls: tuple[CallMade, ...] = ()  # in order
+    tool_calls: tuple[FinishedCall, ...] = ()  # in order
     failure: Failure | None = None
     cost_usd: float = 0.0  # 0 for models without a price
     context_tokens: int = 0  # of the last call with its answer

@@ -11,14 +11,14 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from agentd.core.errors import PathRefused
-from agentd.core.turn import Kind, SessionKey
+from agentd.core.turn import SessionKey, SessionKind
 
 
 class Reader(Struct, frozen=True):
     """Who reads a file: `kind` decides which files are visible, `session` which count as seen."""
 
     session: SessionKey
-    kind: Kind
+    kind: SessionKind
 
 
 class FileView(Struct, frozen=True):

@@ -21,7 +21,7 @@ from agentd.core.ports import (
     TurnAudience,
 )
 from agentd.core.redaction import Redactor
-from agentd.core.transcript import NOTHING_OFFERED, History, Offer
+from agentd.core.transcript import NOTHING_OFFERED, AvailableChoices, History
 from agentd.core.turn import MAIN, TurnRequest, Usage
 from agentd.engine import tokens
 from agentd.engine.approvals import BY_DEFAULT, Approvals, Grants, TaintPolicy
@@ -31,10 +31,10 @@ from agentd.engine.compaction.manager import Compaction
 from agentd.engine.compaction.plan import Thresholds
 from agentd.engine.compaction.summary import Summariser, longest_summary
 from agentd.engine.completion import Completions
-from agentd.engine.context import ContextBuilder, Instructions
+from agentd.engine.context import Instructions, PromptGatherer
 from agentd.engine.context_room import ContextRoom
-from agentd.engine.loop import Loop
-from agentd.engine.outage import Outage, OutageAware
+from agentd.engine.loop import TurnLoop
+from agentd.engine.outage import Outage, OutageAwareProvider
 from agentd.engine.queue import SessionQueue
 from agentd.engine.recovery import Recovery
 from agentd.engine.sessions import Sessions
@@ -70,7 +70,7 @@ class EnginePorts(Struct, frozen=True):
     tools: tuple[Tool, ...] = ()
     sources: tuple[ContextSource, ...] = ()
     hooks: tuple[CompactionHook, ...] = ()
-    offer: Offer = NOTHING_OFFERED
+    offer: AvailableChoices = NOTHING_OFFERED
     completions: Completions | None = None
     record: ServiceRecord | None = None
     policy: TaintPolicy = BY_DEFAULT
@@ -79,7 +79,7 @@ class EnginePorts(Struct, frozen=True):
     stopping: Stopping = field(default_factory=Stopping)
 
 
-class Wording(Struct, frozen=True):
+class PromptTexts(Struct, frozen=True):
     """agentd's own texts for the model: the system prompt of conversations (`system`) and of light
     turns (`light`), and the instructions for a summary (`summary`).
     """
@@ -97,7 +97,7 @@ class Engine(Struct, frozen=True):
     sessions: Sessions
     compaction: Compaction
     outage: Outage
-    builder: ContextBuilder
+    builder: PromptGatherer
     toolbox: Toolbox
 
     async def fixed_tokens(self, without: Collection[ContextSource] = ()) -> int:
@@ -118,7 +118,7 @@ def slice_tokens(limits: Thresholds) -> int:
 
 def build_engine(
     ports: EnginePorts,
-    wording: Wording,
+    wording: PromptTexts,
     limits: Thresholds,
     *,
     agent: AgentSettings,
@@ -131,11 +131,11 @@ def build_engine(
     store, clock = ports.store, ports.clock
     stopping = ports.stopping
     outage = Outage(clock, ports.record or _NeverAnswered(), stopping)
-    provider = OutageAware(ports.provider, outage)
+    provider = OutageAwareProvider(ports.provider, outage)
     journal, events, redactor = ports.journal, ports.events, ports.redactor
     grants, charges = Grants(), Charges(ports.ledger, clock, price)
     toolbox = _toolbox(ports, agent, grants)
-    loop = Loop(
+    loop = TurnLoop(
         store,
         journal,
         charges,
@@ -147,7 +147,7 @@ def build_engine(
         redactor=redactor,
     )
     instructions = Instructions(wording.system, wording.light, wording.of_tools)
-    builder = ContextBuilder(ports.sources, toolbox, clock, provider, instructions, ports.offer)
+    builder = PromptGatherer(ports.sources, toolbox, clock, provider, instructions, ports.offer)
     completions = ports.completions or Completions(provider, charges, stopping=stopping)
     summariser = _summariser(completions, clock, wording, limits, compaction)
     shrink = Compaction(store, ports.hooks, summariser, clock, limits, compaction)
@@ -187,7 +187,7 @@ def _toolbox(ports: EnginePorts, agent: AgentSettings, grants: Grants) -> Toolbo
 def _summariser(
     completions: Completions,
     clock: Clock,
-    wording: Wording,
+    wording: PromptTexts,
     limits: Thresholds,
     settings: CompactionSettings,
 ) -> Summariser:

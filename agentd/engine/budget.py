@@ -11,13 +11,13 @@ from pydantic import Field
 from agentd.core.errors import BudgetReached
 from agentd.core.money import Cap
 from agentd.core.ports import Clock, Ledger
-from agentd.core.prompt import Answered
+from agentd.core.prompt import AnswerCompleted
 from agentd.core.settings import Settings
 from agentd.core.turn import Origin, SessionKey, Usage
 from agentd.engine.durable import when_space
 
 
-class Price(Settings):
+class TokenPrice(Settings):
     """US dollars for a million tokens of one model."""
 
     input: float = Field(ge=0, description="tokens read")
@@ -44,7 +44,7 @@ class Price(Settings):
 class BudgetSettings(Settings):
     """What calls cost and may cost; 0 is no limit."""
 
-    prices: dict[str, Price] = Field(
+    prices: dict[str, TokenPrice] = Field(
         default_factory=dict,
         description="US dollars for a million tokens, by model: {NAME = {input = 3.0, output = 15.0}}",
     )
@@ -82,7 +82,7 @@ class BudgetSettings(Settings):
         limited = self.daily_usd or self.monthly_usd or self.heartbeat_daily_usd
         return tuple(m for m in models if self._price_of(m) is None) if limited else ()
 
-    def _price_of(self, model: str) -> Price | None:
+    def _price_of(self, model: str) -> TokenPrice | None:
         """Return the price under the longest configured name that `model` begins with, because
         services append dates to names; None if there is none.
         """
@@ -148,11 +148,11 @@ class Charges(Struct, frozen=True):
     clock: Clock
     price: Callable[[str, Usage], float]
 
-    def cost(self, answer: Answered) -> float:
+    def cost(self, answer: AnswerCompleted) -> float:
         """Return the US dollars that the answered call costs."""
         return self.price(answer.model, answer.usage)
 
-    async def charge(self, session: SessionKey, origin: Origin, answer: Answered) -> None:
+    async def charge(self, session: SessionKey, origin: Origin, answer: AnswerCompleted) -> None:
         """Record the answered call in the ledger, in place of its reservation. Waits while the disk
         is full. Raises StorageError.
         """

@@ -9,7 +9,7 @@ from agentd.core.links import FETCH
 from agentd.core.message import TextSource, ToolResult, ToolUse, Writer
 from agentd.core.ports import Clock, Journal
 from agentd.core.tool import ToolCall, ToolOutput
-from agentd.core.transcript import Mode, NewRow, RowRole
+from agentd.core.transcript import ApprovalMode, NewRow, RowRole
 from agentd.engine.durable import when_space
 from agentd.engine.progress import Progress
 from agentd.engine.queue import Interrupted
@@ -86,7 +86,7 @@ class Calls:
             request.kind,
             request.origin,
             tainted,
-            careful=progress.context.choices.mode is Mode.ASK,
+            careful=progress.context.choices.mode is ApprovalMode.ASK,
             known=progress.known_texts() if tainted and use.name == FETCH else (),
         )
         told = sum(len(output.text) for output in earlier)

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from agentd.core.errors import ProviderError, ShuttingDown
 from agentd.core.message import user
 from agentd.core.ports import Provider
-from agentd.core.prompt import Answered, ModelStop, Prompt, closing
+from agentd.core.prompt import AnswerCompleted, ModelStop, Prompt, closing
 from agentd.core.redaction import Redactor
 from agentd.core.turn import Origin, SessionKey
 from agentd.engine.budget import Charges
@@ -69,11 +69,11 @@ class Completions(Struct):
         text = self.redactor.kept(answer.message.text).text.strip()
         return Completion(text, answer.stop is not ModelStop.END_TURN)
 
-    async def _answer(self, prompt: Prompt) -> Answered:
+    async def _answer(self, prompt: Prompt) -> AnswerCompleted:
         if self.stopping.is_set:
             raise ShuttingDown
         async with closing(self.provider.stream(prompt)) as events:
             async for event in events:
-                if isinstance(event, Answered):
+                if isinstance(event, AnswerCompleted):
                     return event
         raise ProviderError("The answer was cut off.", kind="stream_cut", retryable=True)

@@ -28,8 +28,16 @@ from agentd.core.outside import without_outside_text
 from agentd.core.ports import Clock, ContextSource, Provider
 from agentd.core.prompt import ContextBlock, Prompt, ToolSpec
 from agentd.core.text import shorten
-from agentd.core.transcript import UNCHOSEN, Choices, History, Offer, Row, RowRole, opens_turn
-from agentd.core.turn import Context, Kind, Origin, TurnRequest, kind_of
+from agentd.core.transcript import (
+    UNCHOSEN,
+    AvailableChoices,
+    Choices,
+    History,
+    Row,
+    RowRole,
+    opens_turn,
+)
+from agentd.core.turn import Origin, PromptScope, SessionKind, TurnRequest, kind_of
 from agentd.engine.toolbox import Toolbox
 
 log = structlog.get_logger()
@@ -54,7 +62,7 @@ class RenderedPast(Struct, frozen=True):
     is_tainted: bool = False  # the rows hold text from outside, or text derived from it
 
 
-class PromptContext(Struct, frozen=True):
+class TurnPromptParts(Struct, frozen=True):
     """The parts of a prompt that stay the same while one turn runs."""
 
     request: TurnRequest
@@ -85,7 +93,7 @@ def render_past(rows: Sequence[Row], summary: str = "", zone: tzinfo = UTC) -> R
 
 
 def build_prompt(
-    context: PromptContext, turn: Sequence[Row], *, clip_results: int | None = None
+    context: TurnPromptParts, turn: Sequence[Row], *, clip_results: int | None = None
 ) -> Prompt:
     """Return the prompt of a turn's next model call. `turn` holds the turn's rows so far, its user
     row first. With `clip_results` every tool result of this turn is cut to that many characters.
@@ -223,14 +231,14 @@ class Instructions(Struct, frozen=True):
         """Return the instructions with which the system prompt of such a turn with these tools
         begins.
         """
-        if request.context is Context.LIGHT:
+        if request.context is PromptScope.LIGHT:
             return self.light.strip()
         there = {tool.name for tool in tools}
         own = (text.strip() for name, text in self.of_tools.items() if name in there)
         return "\n".join((self.system.strip(), *own))
 
 
-class ContextBuilder:
+class PromptGatherer:
     """Gathers what all prompts of a turn share, as it is when the turn starts: instructions,
     workspace text, tools, history.
     """
@@ -242,7 +250,7 @@ class ContextBuilder:
         clock: Clock,
         provider: Provider,
         instructions: Instructions,
-        offer: Offer,
+        offer: AvailableChoices,
     ) -> None:
         self._sources = tuple(sources)
         self._toolbox = toolbox
@@ -262,16 +270,16 @@ class ContextBuilder:
         past: History,
         sent: datetime | None = None,
         without: Collection[ContextSource] = (),
-    ) -> PromptContext:
+    ) -> TurnPromptParts:
         """Return the context of a request over the session's history before it; a light request
         gets no history. `sent` is when the message was sent: the prompt mentions a time five
         minutes ago or earlier. The sources `without` add nothing.
         """
-        light = request.context is Context.LIGHT
+        light = request.context is PromptScope.LIGHT
         past = History(request.session) if light else carried(past)
         return await self._gather(request, None, past, sent, without)
 
-    async def for_question(self, question: Question, request: TurnRequest) -> PromptContext:
+    async def for_question(self, question: Question, request: TurnRequest) -> TurnPromptParts:
         """Return the context of a hook's silent question, over the rows that it is about."""
         past = History(request.session, rows=question.rows, summary=question.summary)
         return await self._gather(request, question.system, past)
@@ -300,7 +308,7 @@ class ContextBuilder:
         past: History,
         sent: datetime | None = None,
         without: Collection[ContextSource] = (),
-    ) -> PromptContext:
+    ) -> TurnPromptParts:
         tools = self._toolbox.specs(request)
         said = self._instructions.said(request, tools) if base is None else base.strip()
         blocks = await self._blocks(request, without)
@@ -316,7 +324,7 @@ class ContextBuilder:
             loose.append(clock_line(now))
         if not request.is_silent and sent is not None and now - sent >= _LONG_AGO:
             loose.append(sent_line(sent.astimezone(self._clock.zone)))
-        return PromptContext(
+        return TurnPromptParts(
             request=request,
             system=(said, *stable),
             tools=tools,
@@ -341,11 +349,11 @@ def carried(past: History) -> History:
     """Return what a prompt carries of a session's past. In the owner's own sessions compaction ends
     taint: text from outside is removed from the rows up to the last compaction (`swapped_at`).
     """
-    if kind_of(past.session) is not Kind.MAIN:
+    if kind_of(past.session) is not SessionKind.MAIN:
         return past
     return replace(past, rows=without_outside_text(past.session, past.rows, past.swapped_at))
 
 
-def bare(request: TurnRequest) -> PromptContext:
+def bare(request: TurnRequest) -> TurnPromptParts:
     """Return an empty context, for a turn that ends without another model call."""
-    return PromptContext(request, (), (), RenderedPast(), "", "")
+    return TurnPromptParts(request, (), (), RenderedPast(), "", "")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agentd.core.compaction import CompactionReport, Trigger
 from agentd.core.errors import AgentdError, Busy, NotFound, ShuttingDown, StorageError
-from agentd.core.event import Noticed
+from agentd.core.event import NoticeGiven
 from agentd.core.message import Block
 from agentd.core.ports import Clock, EventSink, SessionStore
 from agentd.core.transcript import History, Row, RowRole, SessionInfo
@@ -22,7 +22,7 @@ from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
 from agentd.engine import tokens
 from agentd.engine.approvals import Grants
 from agentd.engine.compaction.manager import EXTRACTED, Compaction, off_loop, without_turns
-from agentd.engine.context import PromptContext
+from agentd.engine.context import TurnPromptParts
 from agentd.engine.durable import when_space
 from agentd.engine.queue import SessionQueue
 from agentd.engine.silent_turn import SilentTurns
@@ -122,7 +122,7 @@ class ContextRoom:
         unended = self._unended(session) | {turn_id}
         return await off_loop(history, lambda: without_turns(history, unended))
 
-    async def make_room_before(self, past: History, context: PromptContext) -> int | None:
+    async def make_room_before(self, past: History, context: TurnPromptParts) -> int | None:
         """Make room if the turn would not fit, or empty the context if nobody has spoken for
         `idle_reset`. Return the estimated tokens of the turn's request; None if the context may have
         changed.
@@ -341,7 +341,7 @@ class ContextRoom:
             words = EXCERPTED if report.reason == EXTRACTED else words
             words = " ".join(filter(None, (words, report.unsaved_in_words())))
             await when_space(self._clock, self._store.notice, session, words, "compaction")
-            self._events.emit(Noticed(session, words, "compaction"))
+            self._events.emit(NoticeGiven(session, words, "compaction"))
         return report
 
     def _fits(self, used: int) -> bool:
@@ -358,7 +358,7 @@ class ContextRoom:
             return False
         return self._clock.now() - spoken[-1] >= self._idle_reset
 
-    def _weigh(self, context: PromptContext) -> int:
+    def _weigh(self, context: TurnPromptParts) -> int:
         """Return the estimated tokens of the system prompt and the tools, which usually equal those
         of the turn before.
         """

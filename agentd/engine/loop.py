@@ -33,12 +33,12 @@ from agentd.core.message import Block, Role, Text, ToolUse
 from agentd.core.offloading import ROWS, offload
 from agentd.core.ports import Clock, Inbox, Journal, Provider
 from agentd.core.prompt import (
-    Answered,
+    AnswerCompleted,
     Effect,
     ModelStop,
     Prompt,
-    Restarted,
     RetryScheduled,
+    StreamRestarted,
     TextDelta,
     ThoughtDelta,
     closing,
@@ -61,7 +61,7 @@ _NO_WORD = "empty_answer"  # the kind of the error of an answer without text and
 _PIECE = 64 * 1024  # characters of an answer that are shown at once
 
 
-class Loop:
+class TurnLoop:
     """Runs turns over a given context."""
 
     def __init__(
@@ -184,7 +184,7 @@ class Loop:
         specs = [self._toolbox.spec(name) for name in done]
         return any(spec and spec.effect is not Effect.READ_ONLY for spec in specs)
 
-    async def _stream(self, progress: Progress) -> Answered:
+    async def _stream(self, progress: Progress) -> AnswerCompleted:
         rows = tuple(progress.rows)
         build = partial(build_prompt, progress.context, rows, clip_results=progress.clip)
         prompt = await offload(len(rows), build, light=ROWS)
@@ -200,12 +200,12 @@ class Loop:
                     match event:
                         case TextDelta() | ThoughtDelta():
                             await _show(progress, event)
-                        case Restarted(reason):
+                        case StreamRestarted(reason):
                             self._retract(progress, reason)
                         case RetryScheduled(reason, text, seconds):
                             delayed = AnswerDelayed(progress.session, reason, text, seconds)
                             progress.sink.emit(delayed)
-                        case Answered():
+                        case AnswerCompleted():
                             return event
         except ProviderError as error:
             self._retract(progress, error.reason)
@@ -299,7 +299,7 @@ def _last(prompt: Prompt) -> Prompt:
     return replace(prompt, messages=(*before, newest), may_call=False)
 
 
-def _storable(answer: Answered, earlier: Sequence[Row]) -> tuple[Block, ...]:
+def _storable(answer: AnswerCompleted, earlier: Sequence[Row]) -> tuple[Block, ...]:
     """Return the blocks of the answer that may be stored. Tool calls are stored only when the model
     stopped in order to call them: otherwise a call may be cut.
 

@@ -18,7 +18,7 @@ from agentd.core.errors import ProviderError, ShuttingDown, StorageError
 from agentd.core.event import AnswerWaits
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, Provider, ServiceRecord
-from agentd.core.prompt import Answered, Prompt, ProviderEvent, closing
+from agentd.core.prompt import AnswerCompleted, Prompt, ProviderEvent, closing
 from agentd.core.times import format_duration
 from agentd.core.turn import Receipt, SessionKey, TurnRequest
 from agentd.engine.workers import Stopping
@@ -220,7 +220,7 @@ class Outage:
                 task.cancel()
 
 
-class OutageAware:
+class OutageAwareProvider:
     """A provider that reports each answer to the `Outage`: the service works."""
 
     def __init__(self, provider: Provider, outage: Outage) -> None:
@@ -241,6 +241,6 @@ class OutageAware:
         """Yield the wrapped provider's events."""
         async with closing(self._inner.stream(prompt)) as events:
             async for event in events:
-                if isinstance(event, Answered):
+                if isinstance(event, AnswerCompleted):
                     await self._outage.answered()
                 yield event

@@ -14,8 +14,8 @@ from agentd.core.message import TextSource, ToolResult, ToolUse, Writer
 from agentd.core.ports import TurnAudience
 from agentd.core.tool import ToolOutput
 from agentd.core.transcript import Row, RowRole
-from agentd.core.turn import CallMade, Receipt, SessionKey, Turn, TurnRequest, Usage
-from agentd.engine.context import PromptContext
+from agentd.core.turn import FinishedCall, Receipt, SessionKey, Turn, TurnRequest, Usage
+from agentd.engine.context import TurnPromptParts
 from agentd.engine.queue import Interrupt
 
 CLIP_RESULTS = 2000  # characters left of a tool result when a turn's results must be cut
@@ -26,13 +26,13 @@ class Progress(Struct):
     """The state of a running turn; the task that runs the turn owns it."""
 
     receipt: Receipt
-    context: PromptContext
+    context: TurnPromptParts
     sink: TurnAudience
     rows: list[Row] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)  # words streamed since the last stored row
     usage: Usage = _UNUSED
     cost_usd: float = 0.0
-    calls: list[CallMade] = field(default_factory=list)
+    calls: list[FinishedCall] = field(default_factory=list)
     model_calls: int = 0
     clip: int | None = None
     interrupt: Interrupt = field(default_factory=Interrupt)
@@ -71,7 +71,7 @@ class Progress(Struct):
 
     def called(self, use: ToolUse, output: ToolOutput) -> None:
         """Add an answered tool call to the turn's record."""
-        made = CallMade(use.id, use.name, use.input, output.is_error, output.is_repetition)
+        made = FinishedCall(use.id, use.name, use.input, output.is_error, output.is_repetition)
         self.calls.append(made)
 
     def open_calls(self) -> tuple[ToolUse, ...]:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from msgspec import Struct, field
 
 from agentd.core.errors import QueueFull
-from agentd.core.event import Noticed, TurnStarted
+from agentd.core.event import NoticeGiven, TurnStarted
 from agentd.core.ports import TurnAudience
 from agentd.core.turn import Receipt, SessionKey, Turn, TurnRequest
 from agentd.engine.outage import OutagePlace
@@ -172,7 +172,7 @@ class Submission(Struct):
             TurnStarted(session, self.request.message_id, self.request.text, self.request.images)
         )
         if count := self.receipt.redacted:
-            self.sink.emit(Noticed(session, _not_kept(count), "redacted"))
+            self.sink.emit(NoticeGiven(session, _not_kept(count), "redacted"))
 
 
 def _not_kept(count: int) -> str:

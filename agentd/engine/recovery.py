@@ -7,7 +7,7 @@ import structlog
 from agentd.core.ports import Inbox, Journal
 from agentd.core.turn import Failure, Origin, PendingTurn, Turn
 from agentd.engine.context import bare
-from agentd.engine.loop import Loop
+from agentd.engine.loop import TurnLoop
 from agentd.engine.progress import Progress
 from agentd.engine.silent_turn import NullSink
 from agentd.engine.toolbox import Toolbox
@@ -31,7 +31,7 @@ CUT = Failure("interrupted", "A restart cut this silent turn.")
 class Recovery:
     """Repairs the journal before anything new may happen."""
 
-    def __init__(self, store: Inbox, journal: Journal, toolbox: Toolbox, loop: Loop) -> None:
+    def __init__(self, store: Inbox, journal: Journal, toolbox: Toolbox, loop: TurnLoop) -> None:
         self._store = store
         self._journal = journal
         self._toolbox = toolbox

@@ -15,9 +15,9 @@ from agentd.core.event import TurnEvent
 from agentd.core.ports import Clock, Inbox
 from agentd.core.prompt import Effect
 from agentd.core.turn import Failure, Origin, Receipt, SessionKey, Turn, TurnRequest
-from agentd.engine.context import ContextBuilder
+from agentd.engine.context import PromptGatherer
 from agentd.engine.durable import when_space
-from agentd.engine.loop import Loop
+from agentd.engine.loop import TurnLoop
 from agentd.engine.progress import Progress, log_context
 from agentd.engine.toolbox import Toolbox
 from agentd.engine.workers import Stopping
@@ -41,8 +41,8 @@ class SilentTurns:
     def __init__(
         self,
         store: Inbox,
-        loop: Loop,
-        builder: ContextBuilder,
+        loop: TurnLoop,
+        builder: PromptGatherer,
         toolbox: Toolbox,
         clock: Clock,
         stopping: Stopping,

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from math import ceil
 
-from agentd.core.message import Block, Image, Opaque, Text, ToolResult, ToolUse
+from agentd.core.message import Block, Image, OpaqueBlock, Text, ToolResult, ToolUse
 from agentd.core.prompt import Prompt, ToolSpec
 from agentd.core.transcript import History, Row, RowRole
 
@@ -43,7 +43,7 @@ def of_block(block: Block) -> int:
             return of_text(name) + of_text(json.dumps(arguments, ensure_ascii=False)) + 8
         case ToolResult(_, text, _):
             return of_text(text) + 8
-        case Opaque(_, raw):
+        case OpaqueBlock(_, raw):
             return of_text(json.dumps(raw, ensure_ascii=False))
 
 

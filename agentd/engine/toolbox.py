@@ -29,7 +29,7 @@ from agentd.core.tool import (
     ToolCall,
     ToolOutput,
 )
-from agentd.core.turn import OTHERS, Context, Kind, TurnRequest
+from agentd.core.turn import OTHERS, PromptScope, SessionKind, TurnRequest
 from agentd.engine.approvals import Approvals, Ruling, whole
 from agentd.engine.durable import when_space
 from agentd.engine.queue import Interrupt, Interrupted
@@ -78,7 +78,7 @@ class Toolbox:
         """Return the tools that the model of this turn may call, in a fixed order; in a light
         prompt with their short schemas.
         """
-        light = request.context is Context.LIGHT
+        light = request.context is PromptScope.LIGHT
         own = tuple(
             _in_short(tool.spec) if light else tool.spec
             for name, tool in self._tools.items()
@@ -171,7 +171,7 @@ class Toolbox:
             tool, resolved = self._resolve(call, request)
             if not _only_reads(tool.spec):
                 raise ToolFailed(f"{call.name} does not say any more that it only reads")
-            return await tool.run(resolved, _NobodyThere())
+            return await tool.run(resolved, _NoUserHost())
 
         output = await self._bounded(call, run)
         return replace(output, text=shorten(output.text, self._settings.max_tool_output))
@@ -341,7 +341,7 @@ class _TurnHost(Struct):
                 self.limit.reschedule(deadline + loop.time() - begun)
 
 
-class _NobodyThere:
+class _NoUserHost:
     """The host of a call that is made outside of turns."""
 
     async def approve(self, approval: Approval) -> bool:
@@ -363,7 +363,7 @@ def _allows_own(request: TurnRequest, spec: ToolSpec) -> bool:
     """Whether a turn may call a tool of our own. A tool that it may not call is not offered to it
     either.
     """
-    if spec.is_owners and request.kind is not Kind.MAIN:
+    if spec.is_owners and request.kind is not SessionKind.MAIN:
         return False
     return request.tools is None or spec.name in request.tools
 

@@ -12,10 +12,10 @@ from agentd.core.ports import Clock, Inbox
 from agentd.core.prompt import Prompt
 from agentd.core.times import format_duration
 from agentd.core.transcript import History, Row, RowRole
-from agentd.core.turn import Context, Failure, SessionKey, Turn, TurnRequest
-from agentd.engine.context import ContextBuilder, PromptContext, bare, build_prompt
+from agentd.core.turn import Failure, PromptScope, SessionKey, Turn, TurnRequest
+from agentd.engine.context import PromptGatherer, TurnPromptParts, bare, build_prompt
 from agentd.engine.context_room import ContextRoom
-from agentd.engine.loop import Loop
+from agentd.engine.loop import TurnLoop
 from agentd.engine.outage import Outage, ServiceAway
 from agentd.engine.progress import CLIP_RESULTS, Progress, log_context, log_fields
 from agentd.engine.queue import Interrupted, Submission
@@ -34,8 +34,8 @@ class TurnExecution:
     def __init__(
         self,
         store: Inbox,
-        loop: Loop,
-        builder: ContextBuilder,
+        loop: TurnLoop,
+        builder: PromptGatherer,
         context_room: ContextRoom,
         outage: Outage,
         clock: Clock,
@@ -164,7 +164,7 @@ class TurnExecution:
                 used = await self._context_room.make_room_before(past, context)
             if used is None:
                 past, context = await self._read_context(submission)
-        if request.context is not Context.LIGHT:
+        if request.context is not PromptScope.LIGHT:
             part = await self._context_room.fitting(past, request, used)
             if part is not past:
                 context = await self._builder.for_turn(request, part, submission.receipt.at)
@@ -178,7 +178,7 @@ class TurnExecution:
     async def _shorten(self, submission: Submission, progress: Progress) -> bool:
         """Have the turn carry less of its context; return False if nothing more can be left out."""
         request, receipt = submission.request, submission.receipt
-        if request.context is Context.LIGHT or request.is_silent:
+        if request.context is PromptScope.LIGHT or request.is_silent:
             return False
         past = await self._context_room.past(request.session, receipt.turn_id)
         carried = progress.context.past.rows
@@ -188,7 +188,7 @@ class TurnExecution:
         progress.context = await self._builder.for_turn(request, part, receipt.at)
         return True
 
-    async def _read_context(self, submission: Submission) -> tuple[History, PromptContext]:
+    async def _read_context(self, submission: Submission) -> tuple[History, TurnPromptParts]:
         """Return the session's history before the turn as it is stored now, and the prompt context
         over it.
         """

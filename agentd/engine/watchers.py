@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agentd.core.event import Noticed, TurnEnded, TurnEvent
+from agentd.core.event import NoticeGiven, TurnEnded, TurnEvent
 from agentd.core.ports import EventSink, TurnAudience
 from agentd.core.turn import SessionKey
 
@@ -22,7 +22,7 @@ class Watchers:
     def emit(self, event: TurnEvent) -> None:
         """Hand the event to `shown`, and the end of a turn or a notice to the listeners."""
         self._shown.emit(event)
-        if isinstance(event, TurnEnded | Noticed):
+        if isinstance(event, TurnEnded | NoticeGiven):
             for listener in self._listeners:
                 listener.emit(event)
 
@@ -31,7 +31,7 @@ class Watchers:
         await self._shown.wait_room(session)
 
 
-class WhenEnded:
+class TurnEndCallback:
     """A sink that calls back with the session of every turn that has ended."""
 
     def __init__(self, callback: Callable[[SessionKey], None]) -> None:
@@ -43,7 +43,7 @@ class WhenEnded:
             self._callback(event.session)
 
 
-class WhenNoticed:
+class NoticeCallback:
     """A sink that calls back for every notice of one tag."""
 
     def __init__(self, tag: str, callback: Callable[[], None]) -> None:
@@ -52,5 +52,5 @@ class WhenNoticed:
 
     def emit(self, event: TurnEvent) -> None:
         """Call back if the event is a notice with the tag."""
-        if isinstance(event, Noticed) and event.tag == self._tag:
+        if isinstance(event, NoticeGiven) and event.tag == self._tag:
             self._callback()

@@ -1,7 +1,7 @@
 """Background work of the engine: tasks, nudged and daily work, restarts after failures.
 
 `Tasks` owns work until a stop, which `Stopping` announces. `CoalescingWorker` works once for any
-number of nudges, `Daily` once a day, and `Supervisor` restarts work that fails.
+number of nudges, `DailyWorker` once a day, and `Supervisor` restarts work that fails.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class CoalescingWorker:
                 log.exception("nudged_work_failed", work=self._name)
 
 
-class Daily:
+class DailyWorker:
     """Does its work ten minutes after the start, then a day after it was last done, or an hour
     after a failure. It is due as soon as either clock says so: the wall clock, which goes on while
     the machine sleeps, or the monotonic clock, which nobody can set. However long the machine

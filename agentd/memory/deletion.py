@@ -12,7 +12,7 @@ import structlog
 from agentd.core.errors import AgentdError, NotFound, StorageError
 from agentd.core.health import Problem
 from agentd.core.ports import Clock
-from agentd.core.retention import Aged, Retained
+from agentd.core.retention import AgedRows, Retained
 from agentd.core.turn import SessionKey
 from agentd.engine.sessions import Sessions
 from agentd.memory.index.indexer import Indexer
@@ -135,7 +135,7 @@ class OldRows(Protocol):
     async def newest(self, now: datetime) -> datetime | None:
         """Return the time of the newest row that is not later than `now`; None if there is none."""
 
-    async def survey(self, before: datetime) -> Aged:
+    async def survey(self, before: datetime) -> AgedRows:
         """Return what is older than `before`."""
 
     async def remove(self, before: datetime, sessions: Sequence[SessionKey]) -> None:
@@ -168,7 +168,7 @@ class Retention:
         self._others = tuple(others)
         self._due = clock.now()
         self._last: datetime | None = None
-        self._found = Aged()
+        self._found = AgedRows()
         self._failure: Problem | None = None
 
     def adopt(self, days: int) -> None:

@@ -22,7 +22,7 @@ from agentd.core.ports import Clock, Contexts
 from agentd.core.spans import Span, shift_spans, within
 from agentd.core.text import shorten
 from agentd.core.transcript import DISABLED, NO_MEMORY, Coverage, Row, RowRole
-from agentd.core.turn import Kind, SessionKey, kind_of
+from agentd.core.turn import SessionKey, SessionKind, kind_of
 from agentd.core.verdict import is_no_reply
 from agentd.engine import tokens
 from agentd.engine.durable import when_space
@@ -108,7 +108,7 @@ class MemoryFlush:
     def _useless(self, session: SessionKey) -> str:
         """Return why a flush has no point; "" if it has."""
         # The daily notes belong to the owner: nothing said among others is written there.
-        if kind_of(session) is not Kind.MAIN:
+        if kind_of(session) is not SessionKind.MAIN:
             return NO_MEMORY
         return "" if self._settings.enabled else DISABLED
 

@@ -17,15 +17,15 @@ from agentd.core.search import (
     OWNER,
     PUBLIC,
     EmptyReason,
-    Found,
-    Lack,
     SearchQuery,
+    SearchResult,
+    SearchShortfall,
     Source,
     audience_of,
     heavier,
     scope_of,
 )
-from agentd.core.turn import Kind, SessionKey, kind_of
+from agentd.core.turn import SessionKey, SessionKind, kind_of
 from agentd.core.workspace import FACTS_PATH, FileView, Reader
 from agentd.memory.facts.keeping import parse_page
 from agentd.memory.index.indexer import Indexer
@@ -33,7 +33,7 @@ from agentd.memory.index.transcripts import as_lines, path_of, session_at
 
 log = structlog.get_logger()
 
-_OWNER = Reader(SessionKey("recall"), Kind.MAIN)
+_OWNER = Reader(SessionKey("recall"), SessionKind.MAIN)
 _BEHIND = re.compile("[:@]")  # begins a line, row or version after a path
 _PATIENCE = 2.0  # seconds that a search waits for notes to be indexed
 _PERHAPS_MISSED = frozenset(  # reasons to be doubted while something is not indexed
@@ -60,7 +60,7 @@ class MemoryRecall:
         self._workspace = workspace
         self._patience = patience
 
-    async def search(self, query: SearchQuery, reader: Reader) -> Found:
+    async def search(self, query: SearchQuery, reader: Reader) -> SearchResult:
         """See Recall. A note saved a moment ago is found, if the disk has room to index it. Raises
         StorageError when the index cannot be read.
         """
@@ -69,7 +69,7 @@ class MemoryRecall:
         if audience == PUBLIC:
             wanted -= {Source.SESSIONS}
         if not wanted:
-            return Found((), EmptyReason.SCOPE)
+            return SearchResult((), EmptyReason.SCOPE)
         late, epoch = False, self._index.epoch
         is_owner = audience == OWNER
         level = self._indexer.level_notes if is_owner else self._indexer.level_shared
@@ -84,14 +84,14 @@ class MemoryRecall:
             self._indexer.hint()
             late = True
         if not is_owner and not self._indexer.is_sharing_checked:
-            return Found((), Lack.INDEXING)
+            return SearchResult((), SearchShortfall.INDEXING)
         found = await self._index.search(replace(query, sources=wanted), audience)
         if self._index.epoch != epoch:
             self._indexer.hint()  # the index was found damaged
         reason = found.reason
         # Others must not learn whether anything of the owner's waits to be indexed.
         if is_owner and (late or (self._indexer.is_behind and reason in _PERHAPS_MISSED)):
-            reason = heavier(reason, Lack.INDEXING)
+            reason = heavier(reason, SearchShortfall.INDEXING)
         return replace(found, reason=reason)
 
     async def read(self, path: str, reader: Reader) -> FileView:
@@ -147,7 +147,7 @@ class MemoryRecall:
         return await self.names_outside([path_of(session) for session in origins])
 
     async def _was_said_outside(self, session: SessionKey, first: int, last: int) -> bool:
-        if kind_of(session) is not Kind.MAIN:
+        if kind_of(session) is not SessionKind.MAIN:
             return True
         try:
             rows = await self._store.rows(session, first, last - first + 1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.ports import Blobs
-from agentd.core.prompt import Begun, Prompt, ProviderEvent
+from agentd.core.prompt import AnswerBegun, Prompt, ProviderEvent
 from agentd.core.secrets import Secret
 from agentd.core.turn import Usage
 from agentd.providers.anthropic_wire import PROVIDER, AnthropicAssembly, Json, request_body
@@ -66,7 +66,7 @@ class AnthropicProvider:
             await self._api.ready()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """Yield one answer's events, `Answered` last. Raises ProviderError, ContextOverflow."""
+        """Yield one answer's events, `AnswerCompleted` last. Raises ProviderError, ContextOverflow."""
         if self._api is None:
             raise missing_key("Anthropic", self._settings.key_variable)
         api = await self._api.ready()
@@ -90,7 +90,7 @@ class AnthropicProvider:
     async def _stream_events(
         self, api: AnthropicApi, body: Json, assembly: AnthropicAssembly
     ) -> AsyncGenerator[ProviderEvent, None]:
-        """Feed the raw events into `assembly`; yield `Begun` once, then each delta that can be
+        """Feed the raw events into `assembly`; yield `AnswerBegun` once, then each delta that can be
         shown. Raises ProviderError, `stream_cut` if the stream ends before the answer does.
         """
         is_told = False
@@ -100,7 +100,7 @@ class AnthropicProvider:
                 shown = assembly.feed(event)
                 if assembly.is_begun and not is_told:
                     is_told = True
-                    yield Begun()
+                    yield AnswerBegun()
                 if shown is not None:
                     yield shown
                 if assembly.is_complete:

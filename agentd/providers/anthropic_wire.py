@@ -11,14 +11,14 @@ from agentd.core.message import (
     Block,
     Image,
     Message,
-    Opaque,
+    OpaqueBlock,
     Role,
     Text,
     ToolResult,
     ToolUse,
     encode_block,
 )
-from agentd.core.prompt import Answered, ModelStop, Prompt, TextDelta, ThoughtDelta, ToolSpec
+from agentd.core.prompt import AnswerCompleted, ModelStop, Prompt, TextDelta, ThoughtDelta, ToolSpec
 from agentd.core.strict import as_unicode, is_unicode, join_pieces
 from agentd.core.turn import Usage
 from agentd.providers.faults import failure, reported_fault
@@ -102,7 +102,7 @@ def _block(block: Block, pictures: Pictures) -> Json | None:
             return None  # the API refuses text without a visible character
         case Text(text):
             return {"type": "text", "text": text}
-        case Opaque(provider, raw):
+        case OpaqueBlock(provider, raw):
             # Signed thinking cannot be mended, and a lone surrogate cannot be sent.
             return dict(raw) if provider == PROVIDER and is_unicode(raw) else None
         case ToolUse(id_, name):
@@ -158,7 +158,7 @@ class AnthropicAssembly:
 
     Raises ProviderError for an event that cannot follow the ones before, and for errors that the
     service reports inside the stream. Unknown types of events are ignored and unknown blocks kept
-    as `Opaque`, as the API's versioning rule asks.
+    as `OpaqueBlock`, as the API's versioning rule asks.
     """
 
     def __init__(self, model: str) -> None:
@@ -238,7 +238,7 @@ class AnthropicAssembly:
             self._usage["cache_creation_input_tokens"],
         )
 
-    def answered(self, usage: Usage) -> Answered:
+    def answered(self, usage: Usage) -> AnswerCompleted:
         """Return the answer. Raises ProviderError if it is cut, empty or malformed, or stopped for
         a tool call that it does not contain. Takes time in proportion to the length of the answer.
         """
@@ -247,7 +247,7 @@ class AnthropicAssembly:
         except (KeyError, TypeError, AttributeError):
             _bad("an event without its parts")
 
-    def _finish(self, usage: Usage) -> Answered:
+    def _finish(self, usage: Usage) -> AnswerCompleted:
         if self._stop == "model_context_window_exceeded":
             raise failure("overflow", "its window was full before the answer was complete")
         if not self._stop:
@@ -263,7 +263,7 @@ class AnthropicAssembly:
             _bad("a tool call without a tool")
         if stop is ModelStop.END_TURN and not message.text.strip():
             raise failure("empty_answer")
-        return Answered(message, stop, usage, self._model, PROVIDER)
+        return AnswerCompleted(message, stop, usage, self._model, PROVIDER)
 
 
 class _Part:
@@ -343,7 +343,7 @@ class _Part:
             )
         if self.is_known and not is_unicode(raw):  # a signed text cannot be mended
             self._drop("half of a surrogate pair")
-        return Opaque(PROVIDER, raw) if self.is_known else None
+        return OpaqueBlock(PROVIDER, raw) if self.is_known else None
 
     def _show(self, piece: str) -> TextDelta | None:
         words = self._shown.feed(piece)
@@ -374,7 +374,7 @@ def _cut_blocks(parts: list[_Part]) -> tuple[Block, ...]:
             block = part.block()
             if block is not None:
                 kept.append(block)
-    while kept and isinstance(kept[-1], Opaque):
+    while kept and isinstance(kept[-1], OpaqueBlock):
         kept.pop()
     return tuple(kept)
 

@@ -11,14 +11,14 @@ from msgspec import Struct
 
 from agentd.core.health import Problem
 from agentd.core.ports import Blobs, Clock, Provider
-from agentd.core.transcript import Offer
+from agentd.core.transcript import AvailableChoices
 from agentd.providers.answer_room import AnswerRoom
 from agentd.providers.anthropic import AnthropicProvider
 from agentd.providers.choice import ProviderChoice, choose
 from agentd.providers.offline.provider import OfflineProvider
 from agentd.providers.openai import OpenAIProvider
 from agentd.providers.provider_settings import ProviderSettings, ServiceSettings
-from agentd.providers.resilience import CircuitBreaker, Fallback, Retrying
+from agentd.providers.resilience import CircuitBreaker, Fallback, RetryingProvider
 
 log = structlog.get_logger()
 
@@ -36,7 +36,7 @@ class ProviderModel(Struct, frozen=True):
     provider: Provider
     breaker: CircuitBreaker | Fallback
     warm: Callable[[], Awaitable[None]] | None
-    offer: Offer
+    offer: AvailableChoices
 
     def status(self) -> dict[str, Any]:
         """Return the model's part of `agentd status`: what is configured, why, and which fallback
@@ -82,22 +82,22 @@ async def open_model(
                 provider = AnswerRoom(metered, settings.context_window, service.max_tokens)
                 warm = None if choice.problem else remote.warm
             # A failure that opens the breaker is a whole call with all its tries, not one of them.
-            breakers.append(CircuitBreaker(Retrying(provider, service, clock), clock))
+            breakers.append(CircuitBreaker(RetryingProvider(provider, service, clock), clock))
             choices.append(choice)
             warms.append(warm)
         chain = Fallback(breakers) if len(breakers) > 1 else breakers[0]
         yield ProviderModel(tuple(choices), chain, chain, warms[0], _offer(settings, choices[0]))
 
 
-def _offer(settings: ProviderSettings, choice: ProviderChoice) -> Offer:
+def _offer(settings: ProviderSettings, choice: ProviderChoice) -> AvailableChoices:
     """Return the models and efforts that a session may choose. Efforts are offered for a
     chat-completions server only if one is configured: other servers may refuse the parameter.
     """
     if choice.kind == "offline":
-        return Offer((choice.model,))
+        return AvailableChoices((choice.model,))
     models = tuple(dict.fromkeys((choice.model, *settings.models)))
     thinks = choice.kind == "anthropic" or bool(settings.capabilities.reasoning_effort)
-    return Offer(models, EFFORTS if thinks else ())
+    return AvailableChoices(models, EFFORTS if thinks else ())
 
 
 def _remote(

@@ -22,7 +22,7 @@ from agentd.core.times import retry_after
 log = structlog.get_logger()
 
 
-class Fault(Struct, frozen=True):
+class FailureRow(Struct, frozen=True):
     """One row of the table of failures.
 
     `retryable`: the same request may succeed soon. `counts`: the service or the connection to it
@@ -45,137 +45,137 @@ _CERTIFICATE = (
 _AGAIN = "Send the message again."
 _REPORT = "Send the message again; if it stays, report it with the log's request id."
 
-FAULTS: Mapping[str, Fault] = {
-    "auth": Fault(
+FAULTS: Mapping[str, FailureRow] = {
+    "auth": FailureRow(
         "The service does not accept the key.",
         "Put a valid key where [provider] says, and restart agentd.",
         retryable=False,
         counts=True,
     ),
-    "billing": Fault(
+    "billing": FailureRow(
         "The account has no credit left, or has reached its spending limit.",
         "Add credit or raise the limit in the provider's console.",
         retryable=False,
         counts=True,
     ),
-    "forbidden": Fault(
+    "forbidden": FailureRow(
         "The key may not use this model or address.",
         "Give the key access in the provider's console, or choose another [provider] model.",
         retryable=False,
         counts=True,
     ),
-    "not_found": Fault(
+    "not_found": FailureRow(
         "The service knows no such model or address.",
         "Correct [provider] model or base_url (with /v1 for openai, without it for anthropic).",
         retryable=False,
         counts=True,
     ),
-    "redirected": Fault(
+    "redirected": FailureRow(
         "The service answered with a redirect, which is never followed with a key.",
         "Let [provider] base_url name the final address.",
         retryable=False,
         counts=True,
     ),
-    "bad_request": Fault(
+    "bad_request": FailureRow(
         "The service refused the request.",
         "`agentd logs --level warning` has the service's own words; /new starts over.",
         retryable=False,
         counts=False,
     ),
-    "overflow": Fault(
+    "overflow": FailureRow(
         "The conversation does not fit the model's window.",
         "Run /compact, or start over with /new; [provider] context_window may be set too large.",
         retryable=False,
         counts=False,
     ),
-    "rate_limited": Fault(
+    "rate_limited": FailureRow(
         "The service limits how much this account may ask.",
         "Wait a little, or raise the account's limits.",
         retryable=True,
         counts=True,
         waits=True,
     ),
-    "overloaded": Fault(
+    "overloaded": FailureRow(
         "The service is overloaded.", _WAIT, retryable=True, counts=True, waits=True
     ),
-    "server_error": Fault(
+    "server_error": FailureRow(
         "The service failed inside.", _WAIT, retryable=True, counts=True, waits=True
     ),
-    "server_timeout": Fault(
+    "server_timeout": FailureRow(
         "The service gave up on the request for lack of time.",
         _WAIT,
         retryable=True,
         counts=True,
         waits=True,
     ),
-    "conflict": Fault(
+    "conflict": FailureRow(
         "The service was busy with a conflicting request.", _AGAIN, retryable=True, counts=True
     ),
-    "connect": Fault(
+    "connect": FailureRow(
         "The service cannot be reached.", _NETWORK, retryable=True, counts=True, waits=True
     ),
-    "bad_certificate": Fault(
+    "bad_certificate": FailureRow(
         "The service does not prove who it is: its certificate is not accepted.",
         _CERTIFICATE,
         retryable=False,
         counts=True,
         waits=True,
     ),
-    "connect_timeout": Fault(
+    "connect_timeout": FailureRow(
         "The service did not take the connection in time.",
         _NETWORK,
         retryable=True,
         counts=True,
         waits=True,
     ),
-    "timeout": Fault(
+    "timeout": FailureRow(
         "Nothing was heard of the service for as long as a silence may last.",
         "Send the message again; [provider] timeout is the longest silence that is borne.",
         retryable=True,
         counts=True,
         waits=True,
     ),
-    "too_slow": Fault(
+    "too_slow": FailureRow(
         "The answer took longer than one call may take.",
         "Ask for less at once, or raise [provider] call_timeout.",
         retryable=False,
         counts=True,
     ),
-    "stream_cut": Fault(
+    "stream_cut": FailureRow(
         "The connection ended before the answer did.",
         _AGAIN,
         retryable=True,
         counts=True,
         waits=True,
     ),
-    "bad_stream": Fault(
+    "bad_stream": FailureRow(
         "The service sent something that is no answer.", _REPORT, retryable=True, counts=True
     ),
-    "bad_tool_json": Fault(
+    "bad_tool_json": FailureRow(
         "The model asked for a tool with arguments that cannot be read; no tool was run.",
         _AGAIN,
         retryable=True,
         counts=False,
     ),
-    "empty_answer": Fault(
+    "empty_answer": FailureRow(
         "The model ended its turn without a word.",
         "Send the message again, in other words.",
         retryable=True,
         counts=False,
     ),
-    "unknown_stop": Fault(
+    "unknown_stop": FailureRow(
         "The model stopped for a reason that this version of agentd does not know.",
         "Update agentd.",
         retryable=False,
         counts=False,
     ),
-    "budget": Fault(
+    "budget": FailureRow(
         "The call was not made.",
         "Wait for the next day or month, or raise the limit in [budget].",
         retryable=False,
         counts=False,
     ),
-    "breaker_open": Fault(
+    "breaker_open": FailureRow(
         "The model's service has failed repeatedly, so calls are paused.",
         "Wait for the next try, or see `agentd status` for the cause.",
         retryable=False,

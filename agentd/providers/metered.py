@@ -18,8 +18,8 @@ from agentd.core.money import Cap
 from agentd.core.offloading import ROWS, offload
 from agentd.core.ports import Clock, Ledger, Provider
 from agentd.core.prompt import (
-    Answered,
-    Begun,
+    AnswerBegun,
+    AnswerCompleted,
     Prompt,
     ProviderEvent,
     TextDelta,
@@ -37,7 +37,7 @@ log = structlog.get_logger()
 _MARGIN = 1.3
 
 
-class Metered:
+class MeteredProvider:
     """Wraps a provider so that each call reserves its largest possible cost first."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Metered:
         return self._provider.model
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """Yield the wrapped provider's events, without `Begun`. `Answered` carries the reservation
+        """Yield the wrapped provider's events, without `AnswerBegun`. `AnswerCompleted` carries the reservation
         that is to be charged and the name of the model whose price applies.
 
         Raises ProviderError of kind `budget` instead of making a call that could pass a limit, or
@@ -79,10 +79,10 @@ class Metered:
         try:
             async with closing(self._provider.stream(prompt)) as events:
                 async for event in events:
-                    if isinstance(event, Begun):
+                    if isinstance(event, AnswerBegun):
                         begun = True
                         continue
-                    if isinstance(event, Answered):
+                    if isinstance(event, AnswerCompleted):
                         answered = True
                         model = self._limits.charged_as(event.model, prompt.model or self.model)
                         yield replace(event, model=model, reservation=held)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.ports import Blobs
-from agentd.core.prompt import Begun, Prompt, ProviderEvent
+from agentd.core.prompt import AnswerBegun, Prompt, ProviderEvent
 from agentd.core.secrets import Secret
 from agentd.core.turn import Usage
 from agentd.providers.counting import TokenCounts
@@ -72,7 +72,7 @@ class OpenAIProvider:
         await self._api.ready()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """Yield one answer's events, `Answered` last. Raises ProviderError, ContextOverflow."""
+        """Yield one answer's events, `AnswerCompleted` last. Raises ProviderError, ContextOverflow."""
         if self._is_locked_out:
             raise missing_key("OpenAI", self._settings.key_variable)
         api = await self._api.ready()
@@ -96,7 +96,7 @@ class OpenAIProvider:
     async def _stream_events(
         self, api: OpenAIApi, body: Json, assembly: OpenAIAssembly
     ) -> AsyncGenerator[ProviderEvent, None]:
-        """Feed the data of each event into `assembly`; yield `Begun` once, then each delta that can
+        """Feed the data of each event into `assembly`; yield `AnswerBegun` once, then each delta that can
         be shown. Raises ProviderError.
         """
         is_told = False
@@ -106,7 +106,7 @@ class OpenAIProvider:
                 news = assembly.feed(data)
                 if assembly.is_begun and not is_told:
                     is_told = True
-                    yield Begun()
+                    yield AnswerBegun()
                 for shown in news:
                     yield shown
                 if assembly.is_stopped or assembly.is_done:

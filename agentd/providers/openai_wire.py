@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from agentd.core import strict
 from agentd.core.errors import ProviderError
 from agentd.core.message import Block, Image, Message, Role, Text, ToolResult, ToolUse
-from agentd.core.prompt import Answered, ModelStop, Prompt, TextDelta, ThoughtDelta, ToolSpec
+from agentd.core.prompt import AnswerCompleted, ModelStop, Prompt, TextDelta, ThoughtDelta, ToolSpec
 from agentd.core.strict import as_unicode
 from agentd.core.turn import Usage
 from agentd.providers.faults import failure, is_known, reported_fault
@@ -250,7 +250,7 @@ class OpenAIAssembly:
             # The error's text is not passed on: a JSONDecodeError holds the received document.
             raise failure("bad_stream", type(error).__name__) from None
 
-    def answered(self, usage: Usage) -> Answered:
+    def answered(self, usage: Usage) -> AnswerCompleted:
         """Return the answer. Raises ProviderError if it is cut, empty or malformed, or stopped for
         a tool call that it does not contain. Takes time in proportion to the length of the answer.
         """
@@ -272,7 +272,7 @@ class OpenAIAssembly:
             raise failure("empty_answer")
         blocks: tuple[Block, ...] = (Text(text),) if text.strip() else ()
         message = Message(Role.ASSISTANT, (*blocks, *calls))
-        return Answered(message, stop, usage, self._model, PROVIDER)
+        return AnswerCompleted(message, stop, usage, self._model, PROVIDER)
 
     def _feed(self, chunk: Json) -> Iterator[Shown]:
         if error := error_in(chunk):

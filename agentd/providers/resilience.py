@@ -16,12 +16,12 @@ from agentd.core.errors import ProviderError
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, Provider
 from agentd.core.prompt import (
-    Answered,
-    Begun,
+    AnswerBegun,
+    AnswerCompleted,
     Prompt,
     ProviderEvent,
-    Restarted,
     RetryScheduled,
+    StreamRestarted,
     closing,
 )
 from agentd.core.times import format_duration
@@ -34,12 +34,12 @@ _FIRST_WAIT = 0.5  # seconds, doubled by each try
 _LONGEST_WAIT = 8.0
 
 
-class Retrying:
+class RetryingProvider:
     """A provider that repeats a failed call of another one where a retry may help.
 
     Waits double from half a second to eight, each shortened at random by up to a half, so that many
     clients do not retry at once. A longer `Retry-After` is waited for; one above the limit fails
-    the call at once. `RetryScheduled` precedes every wait, and `Restarted` before it takes back
+    the call at once. `RetryScheduled` precedes every wait, and `StreamRestarted` before it takes back
     what the failed try has shown.
     """
 
@@ -59,14 +59,14 @@ class Retrying:
         self._chance = chance
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """Yield the events of one answer, `Answered` last. Raises the last try's ProviderError."""
+        """Yield the events of one answer, `AnswerCompleted` last. Raises the last try's ProviderError."""
         attempt = 1
         while True:
             shown = False
             try:
                 async with closing(self._inner.stream(prompt)) as events:
                     async for event in events:
-                        shown = shown or not isinstance(event, (Answered, Begun))
+                        shown = shown or not isinstance(event, (AnswerCompleted, AnswerBegun))
                         yield event
                 return
             except ProviderError as error:
@@ -74,7 +74,7 @@ class Retrying:
                 reason, text = error.kind, _as_text(error)
             log.info("provider_retry", kind=reason, attempt=attempt, wait_s=round(wait, 2))
             if shown:
-                yield Restarted(reason)
+                yield StreamRestarted(reason)
             yield RetryScheduled(reason, text, wait)
             await self._clock.sleep(wait)
             attempt += 1
@@ -180,7 +180,7 @@ class CircuitBreaker:
         try:
             async with closing(self._inner.stream(prompt)) as events:
                 async for event in events:
-                    if isinstance(event, Answered):  # the consumer may stop here
+                    if isinstance(event, AnswerCompleted):  # the consumer may stop here
                         self._heard = LastHeard(self._clock.now())
                         self._close()
                     yield event
@@ -296,7 +296,7 @@ class Fallback:
         return (Problem("provider_fallback", text, cure), *found)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """Yield the events of one answer, `Answered` last; `Restarted` takes back what a failed
+        """Yield the events of one answer, `AnswerCompleted` last; `StreamRestarted` takes back what a failed
         provider has shown.
 
         Raises the first ProviderError that no other service can avoid, or `_all_failed` when every
@@ -308,9 +308,11 @@ class Fallback:
             try:
                 async with closing(provider.stream(_for(prompt, is_first=not failures))) as events:
                     async for event in events:
-                        if isinstance(event, Answered):
+                        if isinstance(event, AnswerCompleted):
                             self._answered_by(provider, failures)
-                        shown = not isinstance(event, (Answered, Begun, Restarted, RetryScheduled))
+                        shown = not isinstance(
+                            event, (AnswerCompleted, AnswerBegun, StreamRestarted, RetryScheduled)
+                        )
                         yield event
                 return
             except ProviderError as error:
@@ -320,7 +322,7 @@ class Fallback:
                 reason = error.kind
             log.warning("provider_gave_way", kind=provider.name, model=provider.model, why=reason)
             if shown and provider is not self._providers[-1]:
-                yield Restarted(reason)
+                yield StreamRestarted(reason)
         raise _all_failed(failures)
 
     def _answered_by(

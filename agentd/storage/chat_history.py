@@ -14,10 +14,10 @@ from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
-from agentd.core.erasure import Erasure, Written, mask_spans
+from agentd.core.erasure import Erasure, StoredText, mask_spans
 from agentd.core.errors import StorageError
 from agentd.core.paths import part_of, write_private
-from agentd.core.ports import Wanted
+from agentd.core.ports import TextFilter
 from agentd.core.turn import SessionKey
 from agentd.storage.lock import folder_lock
 
@@ -25,11 +25,11 @@ _ENTRY = re.compile(rb"^# (\S+ \S+)(?: (.*))?$", re.MULTILINE)
 _START = re.compile(rb"^\n?# ", re.MULTILINE)
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _MARK = "+"
-_WHERE = "chat_history:"  # prefix of `Written.where`, before the time of an entry
+_WHERE = "chat_history:"  # prefix of `StoredText.where`, before the time of an entry
 
 
-class TypedWords:
-    """The chat history at `path`, as Eraser and Writings; a missing file is empty."""
+class TypedHistory:
+    """The chat history at `path`, as Eraser and SearchableTexts; a missing file is empty."""
 
     name = "chat history"
 
@@ -50,11 +50,11 @@ class TypedWords:
         """Mask the words; return how many entries contained any. Raises StorageError."""
         return await asyncio.to_thread(self._erase_words, erasure)
 
-    async def texts(self, _: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
-        """See Writings. Yields all entries, wanted or not: they are few. Raises StorageError."""
+    async def texts(self, _: TextFilter | None = None) -> AsyncIterator[Sequence[StoredText]]:
+        """See SearchableTexts. Yields all entries, wanted or not: they are few. Raises StorageError."""
         entries = await asyncio.to_thread(self._all)
         yield [
-            Written(f"{_WHERE}{at}", words, _time(at.encode()), by_user=True)
+            StoredText(f"{_WHERE}{at}", words, _time(at.encode()), by_user=True)
             for entry in entries
             for at, words in (_split_entry(entry),)
             if words

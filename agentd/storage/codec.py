@@ -21,7 +21,16 @@ from agentd.core.message import Block, Image, Text, TextSource, decode_blocks, e
 from agentd.core.times import within_calendar
 from agentd.core.tool import FileAction, FileIntent, Intent, ToolCall, ToolOutput
 from agentd.core.transcript import DAMAGED, Row, RowRole
-from agentd.core.turn import CallMade, Failure, Kind, Origin, SessionKey, StopReason, Turn, Usage
+from agentd.core.turn import (
+    Failure,
+    FinishedCall,
+    Origin,
+    SessionKey,
+    SessionKind,
+    StopReason,
+    Turn,
+    Usage,
+)
 
 _DAMAGED = "(What was stored here is damaged, and left out.)"
 _EPOCH = datetime.fromtimestamp(0, UTC)  # of damaged rows: no value of theirs is trusted
@@ -126,7 +135,7 @@ def load_turn(session: SessionKey, message_id: str, outcome: str) -> Turn:
         stop_reason=StopReason(stop) if stop else None,
         usage=Usage(*data["usage"]),
         tool_calls=tuple(
-            CallMade(
+            FinishedCall(
                 call.get("id", ""),  # older versions stored names only
                 call["name"],
                 call.get("input", {}),
@@ -169,7 +178,7 @@ def load_intent(text: str, content: bytes | None) -> Intent:
         name=data["name"],
         input=data["input"],
         session=SessionKey(data["session"]),
-        kind=Kind(data["kind"]),
+        kind=SessionKind(data["kind"]),
         origin=Origin(data["origin"]),
         tainted=data["tainted"],
         approved=data.get("approved", False),

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from agentd.core.health import Problem
-from agentd.core.paths import Places, read_regular, write_private
+from agentd.core.paths import DaemonPaths, read_regular, write_private
 from agentd.storage.damages import Damages
 from agentd.storage.keys import KEY_BYTES
 
@@ -41,7 +41,7 @@ def note_of(state_dir: Path) -> Path:
     return state_dir / _NOTE
 
 
-def check_companions(places: Places, now: datetime) -> None:
+def check_companions(places: DaemonPaths, now: datetime) -> None:
     """Report what has disappeared since the last start, end the report of a configuration that is
     back, and record what exists now. Raises OSError.
     """
@@ -55,7 +55,7 @@ def check_companions(places: Places, now: datetime) -> None:
         _keep(places.state_dir, here)
 
 
-def check_before_new(places: Places, now: datetime) -> None:
+def check_before_new(places: DaemonPaths, now: datetime) -> None:
     """Report a missing configuration as `check_companions` does. To be called before a new one is
     written in its place unasked, because the loss could not be noticed afterwards. Raises OSError.
     """
@@ -63,7 +63,7 @@ def check_before_new(places: Places, now: datetime) -> None:
     _tell(places, gone, _COMMENTS, now)
 
 
-def record_companions(places: Places) -> None:
+def record_companions(places: DaemonPaths) -> None:
     """Record what was created since the last start; losses are left for the next start to find.
     Raises OSError.
     """
@@ -98,7 +98,7 @@ def _left(folder: Path) -> int:
         return 0
 
 
-def _tell(places: Places, found: Iterable[Problem], left: int, now: datetime) -> None:
+def _tell(places: DaemonPaths, found: Iterable[Problem], left: int, now: datetime) -> None:
     """Record each problem that is not recorded yet; `left` is how much the configuration contains
     now, as in `CompanionFiles.content`.
     """
@@ -117,7 +117,7 @@ def _tell(places: Places, found: Iterable[Problem], left: int, now: datetime) ->
         damages.record(folder, Problem(problem.code, problem.text, cure), now)
 
 
-def _config_gone(places: Places, before: CompanionFiles) -> Iterator[Problem]:
+def _config_gone(places: DaemonPaths, before: CompanionFiles) -> Iterator[Problem]:
     """Yield the problem if the configuration had settings at the last start. Only called for one
     that is missing or empty now: someone who leaves comments in it wants the defaults.
     """
@@ -130,7 +130,7 @@ def _config_gone(places: Places, before: CompanionFiles) -> Iterator[Problem]:
     yield Problem(_CONFIG_LOST, text, cure)
 
 
-def _losses(places: Places, before: CompanionFiles, here: CompanionFiles) -> Iterator[Problem]:
+def _losses(places: DaemonPaths, before: CompanionFiles, here: CompanionFiles) -> Iterator[Problem]:
     if here.content == _NOTHING:
         yield from _config_gone(places, before)
     is_spoilt = places.facts_key.exists() and not here.facts_key
@@ -148,7 +148,7 @@ def _losses(places: Places, before: CompanionFiles, here: CompanionFiles) -> Ite
         yield Problem("versions_lost", text, "put them back from a backup, or delete these files")
 
 
-def _read_state(places: Places) -> CompanionFiles:
+def _read_state(places: DaemonPaths) -> CompanionFiles:
     config, versions = places.config_file, places.versions
     lines = config.read_bytes().split(b"\n") if config.is_file() else []
     lines = [line.strip() for line in lines if line.strip()]

@@ -13,7 +13,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agentd.core.fact import (
-    Before,
     Category,
     ChangeKind,
     Evidence,
@@ -22,6 +21,7 @@ from agentd.core.fact import (
     FactSource,
     FactStatus,
     FactWrite,
+    FormerState,
     Provenance,
     Triple,
 )
@@ -332,7 +332,7 @@ def _put_change(conn: sqlite3.Connection, change: FactChange) -> FactChange:
 
 def _load_change(row: sqlite3.Row) -> FactChange:
     before = tuple(
-        Before(fact_id, FactStatus(status), maybe_moment(until), by)
+        FormerState(fact_id, FactStatus(status), maybe_moment(until), by)
         for fact_id, status, until, by in json.loads(row["before"])
     )
     return FactChange(

@@ -22,7 +22,7 @@ from agentd.core.health import Problem
 from agentd.core.paths import ensure_private_dir, sync_directory
 from agentd.storage.erasing import SqliteConnection, clear, is_unclean
 from agentd.storage.migrations import Schema, check, check_shape, migrate
-from agentd.storage.proofs import Guard
+from agentd.storage.proofs import ProofGuard
 from agentd.storage.sqlite_errors import corrupt, no_room, translate
 
 LARGE = 16 * 1024 * 1024  # bytes; a larger derived file is checked after the start (0.02 s)
@@ -142,7 +142,7 @@ _SUFFIXES = ("", "-wal", "-shm")
 
 
 def open_file(
-    path: Path, schema: Schema, synchronous: Synchronous, guard: Guard | None = None
+    path: Path, schema: Schema, synchronous: Synchronous, guard: ProofGuard | None = None
 ) -> tuple[SqliteConnection, Problem | None]:
     """Open the one connection to `path` and migrate it to the schema's newest version; return it
     with the problem for which a derived file was put aside, if any. From then on `guard` makes the
@@ -192,7 +192,7 @@ def put_aside(path: Path, schema: Schema, error: StorageError) -> Problem:
 
 
 def _connect(
-    path: Path, schema: Schema, synchronous: Synchronous, guard: Guard | None
+    path: Path, schema: Schema, synchronous: Synchronous, guard: ProofGuard | None
 ) -> SqliteConnection:
     if schema.derived and (found := _irregular(path)) is not None:
         raise StorageCorrupt(f"{found.name} is no file of its own", cure=f"move {found} away")
@@ -214,7 +214,7 @@ def _open_connection(
     path: Path,
     schema: Schema,
     synchronous: Synchronous,
-    guard: Guard | None,
+    guard: ProofGuard | None,
     *,
     alone: bool = False,
 ) -> SqliteConnection:
@@ -234,7 +234,7 @@ def _prepare(
     path: Path,
     schema: Schema,
     synchronous: Synchronous,
-    guard: Guard | None,
+    guard: ProofGuard | None,
 ) -> None:
     conn.row_factory = sqlite3.Row
     check(conn, schema)

@@ -31,9 +31,9 @@ from agentd.core.graph import (
     ContextHash,
     EpisodeHash,
     FactHash,
-    Held,
     Record,
     Relation,
+    StoredEpisode,
 )
 from agentd.storage.codec import dumps
 
@@ -167,10 +167,12 @@ def relation_of(row: Sequence[Any]) -> Relation:
     )
 
 
-def held_episode(row: Sequence[Any]) -> tuple[EpisodeHash, Held]:
-    """Return the hash of an episode, and its Held value."""
+def held_episode(row: Sequence[Any]) -> tuple[EpisodeHash, StoredEpisode]:
+    """Return the hash of an episode, and its StoredEpisode value."""
     name, sure, denied, refs, said = row
-    return EpisodeHash(name), Held(sure, bool(denied), tuple(json.loads(refs)), moment(said))
+    return EpisodeHash(name), StoredEpisode(
+        sure, bool(denied), tuple(json.loads(refs)), moment(said)
+    )
 
 
 RELATION = (
@@ -199,7 +201,7 @@ _TELLER = """CASE source WHEN 'shared'
 WORTH = f"confidence, denied, said, since, until, observed, promoted, scope, {_TELLER}"
 
 
-class Worth(Struct, frozen=True):
+class EpisodeWorth(Struct, frozen=True):
     """The values by which an episode counts for its fact, in the order of the columns WORTH."""
 
     confidence: float
@@ -236,7 +238,7 @@ def remaining_confidence(
     return faded_confidence(confidence, (now - since) / SECOND)
 
 
-def worth_columns(episodes: Sequence[Worth]) -> Values:
+def worth_columns(episodes: Sequence[EpisodeWorth]) -> Values:
     """Return the values of graph_facts that follow from all its episodes, from `stands` on."""
     if len(episodes) == 1 and not episodes[0].promoted:
         return _columns_of_one(episodes[0])
@@ -254,7 +256,7 @@ def worth_columns(episodes: Sequence[Worth]) -> Values:
     return stands, rank, newest, where, None, None, None, None, None
 
 
-def _columns_of_one(one: Worth) -> Values:
+def _columns_of_one(one: EpisodeWorth) -> Values:
     """Return the same for a single episode that no promotion counts: its own values are stored with
     the fact.
     """
@@ -265,7 +267,7 @@ def _columns_of_one(one: Worth) -> Values:
     return stands, rank, one.said, one.scope, *worth
 
 
-def _end_of_all(support: Sequence[Worth], share: float) -> int:
+def _end_of_all(support: Sequence[EpisodeWorth], share: float) -> int:
     """Return when the fading episodes will together have faded below 0.01, as if their confidences
     were added up and multiplied by `share`: an upper bound.
     """
@@ -276,7 +278,7 @@ def _end_of_all(support: Sequence[Worth], share: float) -> int:
     return end_of(weight * share, last)
 
 
-def together(episodes: Sequence[Worth], now: int | None) -> tuple[float, int, int]:
+def together(episodes: Sequence[EpisodeWorth], now: int | None) -> tuple[float, int, int]:
     """Return what the episodes of a fact add up to at `now` (None: unfaded): its confidence, how
     often it was said, and when last.
     """

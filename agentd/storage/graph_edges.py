@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import Any
 
 from agentd.core.graph import ConceptHash, Edge, FactHash
-from agentd.storage.graph_columns import Worth, moment, remaining_confidence, together
+from agentd.storage.graph_columns import EpisodeWorth, moment, remaining_confidence, together
 from agentd.storage.graph_rows import WORTHS, among
 
 Row = tuple[Any, ...]
@@ -174,11 +174,11 @@ class _Ends(dict[bytes, ConceptHash]):
 
 def _many(
     conn: sqlite3.Connection, facts: Sequence[int], seen: Collection[str] | None
-) -> dict[int, list[Worth]]:
+) -> dict[int, list[EpisodeWorth]]:
     """Return the episodes of these facts, by fact id, as far as the scopes may see them."""
-    found: dict[int, list[Worth]] = {}
+    found: dict[int, list[EpisodeWorth]] = {}
     for fact, *values in among(conn, WORTHS, facts):
-        worth = Worth(*values)
+        worth = EpisodeWorth(*values)
         if seen is None or worth.scope in seen:
             found.setdefault(fact, []).append(worth)
     return found

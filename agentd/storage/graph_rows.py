@@ -9,13 +9,13 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from agentd.core.evidence import check, teller_of
-from agentd.core.graph import ConceptContext, Inserted, Record, Relation
+from agentd.core.graph import ConceptContext, InsertCounts, Record, Relation
 from agentd.storage.graph_columns import (
     LONE,
     WORTH,
+    EpisodeWorth,
     MentionRow,
     Values,
-    Worth,
     context_row,
     episode_row,
     mentions,
@@ -95,7 +95,7 @@ UPDATE graph_concepts SET (confidence, created, updated) = (
 """
 
 
-def insert(conn: sqlite3.Connection, records: Sequence[Record]) -> Inserted:
+def insert(conn: sqlite3.Connection, records: Sequence[Record]) -> InsertCounts:
     """Add records and return what was new. Records are inserted in batches, and each batch in the
     order of the tables, which is much faster. Raises GraphError for an unsound record.
     """
@@ -108,7 +108,7 @@ def insert(conn: sqlite3.Connection, records: Sequence[Record]) -> Inserted:
             added = _insert(conn, batch)
             concepts, facts, episodes = concepts + added[0], facts + added[1], episodes + added[2]
             total += sum(len(record.relations) for record in batch)
-    return Inserted(concepts, facts, episodes, total - episodes)
+    return InsertCounts(concepts, facts, episodes, total - episodes)
 
 
 def remove(conn: sqlite3.Connection, episodes: Iterable[bytes]) -> int:
@@ -159,9 +159,9 @@ def mark(conn: sqlite3.Connection, episodes: Collection[bytes]) -> None:
 
 def tell(conn: sqlite3.Connection, facts: Iterable[int]) -> None:
     """Recompute the columns of these facts that summarise their episodes."""
-    found: dict[int, list[Worth]] = {}
+    found: dict[int, list[EpisodeWorth]] = {}
     for fact, *worth in among(conn, WORTHS, facts):
-        found.setdefault(fact, []).append(Worth(*worth))
+        found.setdefault(fact, []).append(EpisodeWorth(*worth))
     conn.executemany(_TELL, [(*worth_columns(episodes), fact) for fact, episodes in found.items()])
 
 
@@ -268,7 +268,7 @@ def _insert_relations(
     old_facts = set(facts.values())
     new_facts = _assign_ids(conn, "facts", relations, facts)
     counted = {row[0] for row in among(conn, _COUNTED, new)}
-    rows, worth = [], dict[int, list[Worth]]()
+    rows, worth = [], dict[int, list[EpisodeWorth]]()
     for name in new:
         relation, context = said[name]
         fact, values = facts[relation.fact.value], episode_row(relation, context)
@@ -278,7 +278,7 @@ def _insert_relations(
         sure, _, denied, _, at, source, scope, since, until, observed = values
         teller = teller_of(source, context.agent)
         worth.setdefault(fact, []).append(
-            Worth(sure, denied, at, since, until, observed, promoted, scope, teller)
+            EpisodeWorth(sure, denied, at, since, until, observed, promoted, scope, teller)
         )
     predicates = _insert_predicates(conn, {r.predicate for r in relations.values()})
     conn.executemany(
@@ -297,7 +297,7 @@ def _fact_row(
     number: int,
     predicates: dict[str, int],
     concepts: dict[bytes, int],
-    worth: dict[int, list[Worth]],
+    worth: dict[int, list[EpisodeWorth]],
 ) -> Values:
     subject, thing = concepts[relation.subject.value], concepts[relation.object.value]
     key = number, relation.fact.value, subject, predicates[relation.predicate], thing

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from agentd.core.evidence import FACTS, GROUP, LEAST, SURVIVING, Consolidated, Trace
 from agentd.core.graph import (
-    Around,
     Concept,
     ConceptContext,
     ConceptHash,
@@ -19,10 +18,11 @@ from agentd.core.graph import (
     EpisodeHash,
     FactHash,
     GraphCounts,
-    Held,
-    Inserted,
+    InsertCounts,
+    NeighbourQuery,
     Record,
     Relation,
+    StoredEpisode,
 )
 from agentd.core.ports import Walk
 from agentd.storage import graph_rows as rows
@@ -104,7 +104,7 @@ class SqliteGraph:
         self._db = db
         self._few = few
 
-    async def insert(self, records: Sequence[Record]) -> Inserted:
+    async def insert(self, records: Sequence[Record]) -> InsertCounts:
         """See GraphStore."""
         return await self._db.write(lambda conn: rows.insert(conn, records))
 
@@ -113,7 +113,7 @@ class SqliteGraph:
         wanted = [episode.value for episode in episodes]
         return await self._db.write(partial(remove, episodes=wanted))
 
-    async def held(self) -> Mapping[EpisodeHash, Held]:
+    async def held(self) -> Mapping[EpisodeHash, StoredEpisode]:
         """See GraphStore."""
         return await self._db.read(lambda conn: dict(map(held_episode, conn.execute(_HELD))))
 
@@ -178,7 +178,7 @@ class SqliteGraph:
         about: Collection[str] = (),
     ) -> Sequence[Edge]:
         """See GraphStore."""
-        wanted = Around(concepts, scopes, now, most, about)
+        wanted = NeighbourQuery(concepts, scopes, now, most, about)
         return await self._db.read(lambda conn: _around(conn, wanted, self._few))
 
     async def walk(self, walk: Walk[T]) -> T:
@@ -283,7 +283,7 @@ class SqliteGraph:
         return await self._db.read(look)
 
 
-def _around(conn: sqlite3.Connection, wanted: Around, few: int) -> Sequence[Edge]:
+def _around(conn: sqlite3.Connection, wanted: NeighbourQuery, few: int) -> Sequence[Edge]:
     now = _at(wanted.now)
     return around(conn, wanted.concepts, wanted.scopes, now, wanted.most, wanted.about, few)
 

@@ -12,12 +12,12 @@ from agentd.core.message import decode_spans
 from agentd.core.spans import unite_spans
 from agentd.core.transcript import NewRow, Row, RowRole
 from agentd.core.turn import (
-    Context,
-    Kind,
     Origin,
     PendingTurn,
+    PromptScope,
     Receipt,
     SessionKey,
+    SessionKind,
     Turn,
     TurnRequest,
     TurnState,
@@ -181,7 +181,7 @@ def _insert(
     conn: sqlite3.Connection, session_id: int, request: TurnRequest, at: datetime, redacted: int
 ) -> int:
     tools = None if request.tools is None else dumps(sorted(request.tools))
-    from_owner = request.origin is Origin.USER and request.kind is Kind.MAIN
+    from_owner = request.origin is Origin.USER and request.kind is SessionKind.MAIN
     values = (
         session_id,
         request.message_id,
@@ -238,7 +238,7 @@ def _load_request(turn: sqlite3.Row) -> TurnRequest:
         text=turn["text"],
         message_id=turn["message_id"],
         origin=Origin(turn["origin"]),
-        context=Context(turn["context"]),
+        context=PromptScope(turn["context"]),
         model=turn["model"],
         tools=None if tools is None else frozenset(json.loads(tools)),
         client=turn["client"],

@@ -18,10 +18,10 @@ from agentd.core.search import (
     OWNER,
     Audience,
     Entry,
-    Found,
     Hit,
     IndexState,
-    Patch,
+    LinePatch,
+    SearchResult,
     Source,
     StoredChunk,
     Unembedded,
@@ -87,7 +87,7 @@ def find(
     *,
     limit: int,
     sources: frozenset[Source] | None,
-) -> Found:
+) -> SearchResult:
     """Return the chunks that match the terms best. Scores are in [0, 1]; equal ones are ordered by
     path and line.
 
@@ -99,13 +99,13 @@ def find(
     (shared,) = conn.execute(scope.count).fetchone()
     total = shared + len(own)
     if not total:
-        return Found((), "nothing_indexed")
+        return SearchResult((), "nothing_indexed")
     frequency = _frequency(conn, scope, terms, shared)
     held = [Counter(row["terms"].split()) for row in own]
     frequencies = Counter(frequency)
     frequencies.update(term for said in held for term in terms if term in said)
     if not frequencies:
-        return Found((), "no_match")
+        return SearchResult((), "no_match")
     weights = {term: _information(frequencies[term], total) for term in terms}
     hits = [
         _hit(row, _bm25(said, weights), weights)
@@ -123,7 +123,7 @@ def find(
         said = [Counter(row["terms"].split()) for row in found]
         hits += [_hit(r, _bm25(s, weights), weights) for r, s in zip(found, said, strict=True)]
     hits.sort(key=lambda h: (-h.score, h.chunk.path, h.chunk.start_line))
-    return Found(tuple(hits[: max(0, limit)]), "" if hits else "no_match")
+    return SearchResult(tuple(hits[: max(0, limit)]), "" if hits else "no_match")
 
 
 def _frequency(
@@ -245,7 +245,9 @@ class SqliteChunks:
 
         return await self._db.write(change)
 
-    async def patch(self, path: str, digest: str, patches: Sequence[Patch[Entry]]) -> Sequence[int]:
+    async def patch(
+        self, path: str, digest: str, patches: Sequence[LinePatch[Entry]]
+    ) -> Sequence[int]:
         """See ChunkStore."""
 
         def change(conn: sqlite3.Connection) -> list[int]:
@@ -325,7 +327,7 @@ class SqliteChunks:
         *,
         limit: int,
         sources: frozenset[Source] | None = None,
-    ) -> Found:
+    ) -> SearchResult:
         """See ChunkStore."""
         return await self._db.read(
             lambda conn: find(conn, terms, audience, limit=limit, sources=sources)

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import date
 
-from agentd.core.search import MOVES, Chunk, Entry, Patch, Source
+from agentd.core.search import MOVES, Chunk, Entry, LinePatch, Source
 from agentd.core.text import well_formed
 
 CHUNK = (
@@ -126,7 +126,7 @@ def exchange(
     return gone
 
 
-def patch(conn: sqlite3.Connection, file_id: int, patches: Sequence[Patch[Entry]]) -> list[int]:
+def patch(conn: sqlite3.Connection, file_id: int, patches: Sequence[LinePatch[Entry]]) -> list[int]:
     """Replace the chunks on some lines of a file, and shift the lines of the chunks after them;
     return the ids of the deleted ones.
     """

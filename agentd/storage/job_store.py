@@ -22,10 +22,10 @@ from agentd.core.job import (
     JobReason,
     JobRun,
     JobSession,
+    JobStep,
     Misfire,
     NewJob,
     Schedule,
-    Step,
     schedule_options,
 )
 from agentd.core.ports import Clock
@@ -129,7 +129,7 @@ class SqliteJobStore:
         self._jobs.gone(job_id)
         return job
 
-    async def pass_over(self, step: Step) -> None:
+    async def pass_over(self, step: JobStep) -> None:
         """See JobStore."""
         now = self._clock.now()
 
@@ -139,13 +139,13 @@ class SqliteJobStore:
 
         await self._db.write(advance)
 
-    async def begin(self, step: Step) -> int | None:
+    async def begin(self, step: JobStep) -> int | None:
         """See JobStore."""
         now = self._clock.now()
         return await self._db.write(lambda conn: _begin(conn, step, now))
 
     async def record(
-        self, step: Step, ending: Ending, alert: NewAlert | None = None
+        self, step: JobStep, ending: Ending, alert: NewAlert | None = None
     ) -> JobRun | None:
         """See JobStore."""
         now = self._clock.now()
@@ -188,7 +188,7 @@ def _exists(conn: sqlite3.Connection, job_id: int) -> bool:
     return conn.execute("SELECT 1 FROM jobs WHERE id = ?", (job_id,)).fetchone() is not None
 
 
-def _advance(conn: sqlite3.Connection, step: Step, now: datetime) -> None:
+def _advance(conn: sqlite3.Connection, step: JobStep, now: datetime) -> None:
     """Record the missed slots, and store the next due time."""
     if (missed := step.missed) is not None:
         span = (stamp(missed.first), stamp(missed.last))
@@ -198,7 +198,7 @@ def _advance(conn: sqlite3.Connection, step: Step, now: datetime) -> None:
     )
 
 
-def _begin(conn: sqlite3.Connection, step: Step, now: datetime) -> int | None:
+def _begin(conn: sqlite3.Connection, step: JobStep, now: datetime) -> int | None:
     if not _exists(conn, step.job_id):
         return None
     if step.due is not None:

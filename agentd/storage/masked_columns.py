@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentd.core.erasure import MASK, Erasure, mask_spans, offset_after_masking
-from agentd.core.message import Block, Opaque, Text, decode_blocks, encode_block
+from agentd.core.message import Block, OpaqueBlock, Text, decode_blocks, encode_block
 from agentd.core.spans import Span
 from agentd.storage.codec import dumps
 
@@ -69,7 +69,9 @@ def _blocks(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
         begins += len(block.text) if isinstance(block, Text) else 0
     if masked == [encode_block(block) for block in blocks]:
         return text
-    kept = [d for d, block in zip(masked, blocks, strict=True) if not isinstance(block, Opaque)]
+    kept = [
+        d for d, block in zip(masked, blocks, strict=True) if not isinstance(block, OpaqueBlock)
+    ]
     return dumps(kept or [encode_block(Text(MASK))])
 
 

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from agentd.core.alert import alert_digest
-from agentd.core.erasure import Erasure, Written, offset_after_masking
+from agentd.core.erasure import Erasure, StoredText, offset_after_masking
 from agentd.core.errors import Busy
 from agentd.core.message import (
     Block,
@@ -37,7 +37,7 @@ from agentd.core.message import (
     Writer,
     decode_blocks,
 )
-from agentd.core.ports import Wanted
+from agentd.core.ports import TextFilter
 from agentd.core.spans import Span
 from agentd.core.turn import SessionKey
 from agentd.storage.codec import maybe_moment
@@ -84,7 +84,7 @@ class _Known(Struct):
 
 
 class Masking:
-    """The Eraser and the Writings of the state database, except for facts, which their own store
+    """The Eraser and the SearchableTexts of the state database, except for facts, which their own store
     erases.
 
     `without` keeps sessions out of the search index while their rows are changed, so that a crash
@@ -123,8 +123,8 @@ class Masking:
         self._awaited = None
         return places
 
-    async def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
-        """See Writings. Remembers which rows of transcripts were wanted until the next `erase` has
+    async def texts(self, wanted: TextFilter | None = None) -> AsyncIterator[Sequence[StoredText]]:
+        """See SearchableTexts. Remembers which rows of transcripts were wanted until the next `erase` has
         used that. Raises StorageError.
         """
         self._looked, looked = _Known(), _Known()
@@ -148,13 +148,13 @@ class Masking:
             async for texts in self._pages(look):
                 yield texts
 
-    async def said(self, session: SessionKey, seq: int) -> Written | None:
+    async def said(self, session: SessionKey, seq: int) -> StoredText | None:
         """Return one row of a transcript; None if it does not exist. Raises StorageError."""
         query = _ROWS.replace("PLACES", PLACES["rows"]).replace("id > ?", _ONE)
         found = await self._db.read(lambda conn: conn.execute(query, (session, seq, 1)).fetchone())
         return _of_row(found) if found else None
 
-    async def _pages(self, look: _Look) -> AsyncIterator[Sequence[Written]]:
+    async def _pages(self, look: _Look) -> AsyncIterator[Sequence[StoredText]]:
         after: int | None = 0
         while after is not None:
             after, texts = await self._db.read(partial(look, after=after))
@@ -378,7 +378,7 @@ _ROWS_OF_TURN = """(
     FROM rows r JOIN sessions s ON s.id = r.session_id WHERE r.turn_id = TURN
 )"""
 
-# SQL for the places of each table's rows, as in `Written.where`; lines if there are several.
+# SQL for the places of each table's rows, as in `StoredText.where`; lines if there are several.
 PLACES: Mapping[str, str] = {
     "sessions": "'sessions/' || key || '.jsonl:summary'",
     "turns": _ROWS_OF_TURN.replace("TURN", "turns.id"),
@@ -421,7 +421,7 @@ _PLAIN = """
 SELECT rowid AS place, PLACES AS places, AT AS at, TEXT AS text, MINE AS by_user
 FROM TABLE WHERE rowid > ? AND TEXT <> '' ORDER BY rowid LIMIT ?
 """
-_Look = Callable[..., tuple[int | None, list[Written]]]
+_Look = Callable[..., tuple[int | None, list[StoredText]]]
 _TABLES = (  # table, and expressions: time, words, whether the user wrote them
     ("sessions", "NULL", "summary", "0"),
     ("alerts", "at", "text", "0"),
@@ -440,8 +440,8 @@ def _count(conn: sqlite3.Connection, last: int | None = None) -> int:
 
 
 def _rows_look(
-    conn: sqlite3.Connection, wanted: Wanted, looked: _Known, after: int
-) -> tuple[int | None, list[Written]]:
+    conn: sqlite3.Connection, wanted: TextFilter, looked: _Known, after: int
+) -> tuple[int | None, list[StoredText]]:
     """Return what `_texts_look` returns, for transcripts. Only the blocks of each row are read
     first, because most rows are not wanted.
     """
@@ -469,10 +469,10 @@ def _rows_look(
 def _texts_look(
     conn: sqlite3.Connection,
     query: str,
-    made: Callable[[sqlite3.Row], Written],
-    wanted: Wanted | None,
+    made: Callable[[sqlite3.Row], StoredText],
+    wanted: TextFilter | None,
     after: int,
-) -> tuple[int | None, list[Written]]:
+) -> tuple[int | None, list[StoredText]]:
     """Return the last row id of a page, None behind the end, and its wanted texts."""
     rows = conn.execute(query, (after, _PAGE)).fetchall()
     few = rows if wanted is None else [r for r in rows if wanted.may_be(r["text"], r["places"])]
@@ -481,17 +481,17 @@ def _texts_look(
     return (rows[-1]["place"] if rows else None), [made(row) for row in few]
 
 
-def _of_row(row: sqlite3.Row) -> Written:
+def _of_row(row: sqlite3.Row) -> StoredText:
     by_user = _is_by_user(row["source"])
     text = _only_text(row["text"])
     if text is not None:
-        return Written(row["places"], text, maybe_moment(row["at"]), by_user)
+        return StoredText(row["places"], text, maybe_moment(row["at"]), by_user)
     blocks = decode_blocks(json.loads(row["text"]))
     if by_user:
         text = "".join(block.text for block in blocks if isinstance(block, Text))
     else:
         text = "\n".join(words for block in blocks for words in _words(block))
-    return Written(row["places"], text, maybe_moment(row["at"]), by_user)
+    return StoredText(row["places"], text, maybe_moment(row["at"]), by_user)
 
 
 @lru_cache(maxsize=16)  # few different sources, many rows of each
@@ -508,8 +508,8 @@ def _only_text(blocks: str) -> str | None:
     return text if is_one and '"' not in text and "\\" not in text else None
 
 
-def _of_plain(row: sqlite3.Row) -> Written:
-    return Written(row["places"], row["text"], maybe_moment(row["at"]), bool(row["by_user"]))
+def _of_plain(row: sqlite3.Row) -> StoredText:
+    return StoredText(row["places"], row["text"], maybe_moment(row["at"]), bool(row["by_user"]))
 
 
 def _words(block: Block) -> Iterator[str]:

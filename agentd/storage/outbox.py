@@ -6,7 +6,14 @@ import sqlite3
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
-from agentd.core.alert import Alert, AlertSeverity, Delivery, DeliveryState, Handover, NewAlert
+from agentd.core.alert import (
+    Alert,
+    AlertSeverity,
+    Delivery,
+    DeliveryProgress,
+    DeliveryState,
+    NewAlert,
+)
 from agentd.core.errors import NotFound
 from agentd.core.ports import Clock
 from agentd.core.text import well_formed
@@ -91,7 +98,7 @@ def store_alert(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> Alert:
         text,
         new.origin,
         new.to,
-        handovers=tuple(Handover(sink, next_try=at) for sink in sinks),
+        handovers=tuple(DeliveryProgress(sink, next_try=at) for sink in sinks),
         tainted=new.tainted,
         severity=new.severity,
     )
@@ -199,12 +206,14 @@ def _load(conn: sqlite3.Connection, found: Iterable[sqlite3.Row]) -> tuple[Alert
     )
 
 
-def _handovers(conn: sqlite3.Connection, alert_id: int, *, acked: bool) -> tuple[Handover, ...]:
+def _handovers(
+    conn: sqlite3.Connection, alert_id: int, *, acked: bool
+) -> tuple[DeliveryProgress, ...]:
     # A delivery stays pending in its row when its alert is acknowledged: a try that is under way
     # may still be recorded.
     found = conn.execute("SELECT * FROM deliveries WHERE alert_id = ? ORDER BY rowid", (alert_id,))
     known = (
-        Handover(
+        DeliveryProgress(
             row["sink"],
             state := _state(row["state"]),
             row["attempts"],

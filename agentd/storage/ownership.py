@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agentd.core.errors import ConfigError
-from agentd.core.paths import Places
+from agentd.core.paths import DaemonPaths
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -18,7 +18,7 @@ _ROOT = 0
 
 
 def secure_places(
-    places: Places, uid: int, *, config_is_elsewhere: bool = False
+    places: DaemonPaths, uid: int, *, config_is_elsewhere: bool = False
 ) -> tuple[str, ...]:
     """Check the places that exist, and close those of the user's own that are open to others;
     return a sentence for each mode that was changed. The configuration file is always included, its
@@ -35,7 +35,7 @@ def secure_places(
     return tuple(filter(None, mended))
 
 
-def secure_contents(places: Places, uid: int) -> tuple[str, ...]:
+def secure_contents(places: DaemonPaths, uid: int) -> tuple[str, ...]:
     """Do what `secure_places` does for what the daemon is about to open: the workspace, wherever it
     is configured to be, and the databases and keys in the state directory. Others may still read
     the workspace if its folder's mode allows that, but change nothing in it.

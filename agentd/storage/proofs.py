@@ -1,7 +1,7 @@
 """Proves that the state database contains what was stored and acknowledged.
 
 Each row of a transcript has a keyed digest (`Seals`). Each commit has a number, which is also
-written to a file beside the database (`Ring`). `Guard` maintains both with each commit and finds
+written to a file beside the database (`Ring`). `ProofGuard` maintains both with each commit and finds
 what is missing or changed.
 """
 
@@ -236,7 +236,7 @@ def key_of(database: Path) -> Path:
     return database.with_name("rows.key")
 
 
-class Guard:
+class ProofGuard:
     """Maintains and checks the proofs of the database at `path`. Without `checks` it makes digests
     and proves nothing; tests use that to show what the proofs are for. All methods but `problems`
     must be called on the database's thread.

@@ -9,7 +9,7 @@ import structlog
 
 from agentd.core.errors import StorageError
 from agentd.core.ports import Clock
-from agentd.engine.workers import Daily
+from agentd.engine.workers import DailyWorker
 from agentd.storage.proofs import is_proven
 from agentd.storage.sqlite import Database
 
@@ -22,12 +22,12 @@ _BROKEN = "SELECT count(*) FROM rows WHERE id > ? AND id <= ? AND NOT PROVEN"
 _BROKEN = _BROKEN.replace("PROVEN", is_proven())
 
 
-class Proving:
+class RowCheck:
     """The check of all rows. Rows that fail it appear among the problems of the database."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
-        self._daily = Daily("proof", self.look, clock)
+        self._daily = DailyWorker("proof", self.look, clock)
 
     async def run(self) -> None:
         """Check at once, then daily, until cancelled."""

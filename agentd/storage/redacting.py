@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from agentd.core.message import (
     Block,
     Image,
-    Opaque,
+    OpaqueBlock,
     Text,
     ToolResult,
     ToolUse,
@@ -85,7 +85,7 @@ def _blocks(blocks: Iterable[Block], redactor: Redactor) -> Iterator[Block]:
             case ToolResult(text=text):
                 kept = redactor.kept(text)
                 yield replace(block, text=kept.text) if kept.cuts else block
-            case Opaque(raw=raw):
+            case OpaqueBlock(raw=raw):
                 if not redactor.holds(json.dumps(raw, ensure_ascii=False)):
                     yield block
             case Image():

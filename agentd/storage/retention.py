@@ -17,7 +17,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from agentd.core.retention import Aged
+from agentd.core.retention import AgedRows
 from agentd.core.transcript import Coverage, RowRole
 from agentd.core.turn import SessionKey
 from agentd.storage.codec import maybe_moment, stamp
@@ -81,7 +81,7 @@ class SqliteRetention:
         found = await self._db.read(lambda conn: conn.execute(query, (stamp(now),)).fetchone())
         return maybe_moment(found[0])
 
-    async def survey(self, before: datetime) -> Aged:
+    async def survey(self, before: datetime) -> AgedRows:
         """Return what is older than `before` and may be erased, and how many rows must stay, by
         reason. Raises StorageError.
         """
@@ -98,7 +98,7 @@ class SqliteRetention:
         silent = 0
         for start in await self._db.read(_turn_pages):
             silent += len(await self._db.read(partial(_silent, start=start, at=before)))
-        return Aged(tuple(found), sum(found.values()), silent, dict(kept))
+        return AgedRows(tuple(found), sum(found.values()), silent, dict(kept))
 
     async def remove(self, before: datetime, sessions: Sequence[SessionKey]) -> None:
         """Erase what may be erased of these sessions, and the records of all old silent turns.

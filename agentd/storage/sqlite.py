@@ -32,7 +32,7 @@ from agentd.storage.files import (
     put_back,
 )
 from agentd.storage.migrations import Schema
-from agentd.storage.proofs import Guard
+from agentd.storage.proofs import ProofGuard
 from agentd.storage.sqlite_errors import (
     is_lost_sync,
     is_of_the_copied,
@@ -72,7 +72,7 @@ class Database:
         self._opened: Problem | None = None
         self._failing: StorageError | None = None  # why the last write was refused
         self._damaged: StorageError | None = None  # seen while open; the next start salvages it
-        self._guard = Guard(path, checks=checks) if schema.guarded else None
+        self._guard = ProofGuard(path, checks=checks) if schema.guarded else None
         self._sync_lost = False
         self._is_closing = False
         self._is_copying = False

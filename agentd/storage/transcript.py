@@ -15,9 +15,9 @@ from agentd.core.outside import removal_notice
 from agentd.core.text import well_formed
 from agentd.core.transcript import (
     DAMAGED,
+    ApprovalMode,
     Choices,
     History,
-    Mode,
     NewRow,
     Row,
     SessionInfo,
@@ -25,7 +25,7 @@ from agentd.core.transcript import (
     opens_turn,
     without_loose_calls,
 )
-from agentd.core.turn import DELETED, MAIN, Kind, SessionKey, kind_of
+from agentd.core.turn import DELETED, MAIN, SessionKey, SessionKind, kind_of
 from agentd.storage.codec import (
     dump_blocks,
     dump_usage,
@@ -275,7 +275,7 @@ def load_history(
 
 def load_choices(found: sqlite3.Row) -> Choices:
     """Return the user's choices from a session's columns."""
-    return Choices(Mode(found["mode"]), found["model"], found["effort"])
+    return Choices(ApprovalMode(found["mode"]), found["model"], found["effort"])
 
 
 def list_sessions(conn: sqlite3.Connection) -> tuple[SessionInfo, ...]:
@@ -391,7 +391,7 @@ def _summary_of(conn: sqlite3.Connection, found: sqlite3.Row) -> str:
     text from outside, as earlier versions wrote them, is replaced by a line that says so.
     """
     summary, key = str(found["summary"]), SessionKey(found["key"])
-    if not summary or kind_of(key) is not Kind.MAIN:
+    if not summary or kind_of(key) is not SessionKind.MAIN:
         return summary
     row = conn.execute(_SUMMARY, (found["id"], found["swapped_at"])).fetchone()
     if row is None or not TextSource.parse(row["source"]).tainted:

@@ -12,10 +12,10 @@ from agentd.core.search import (
     MOVES,
     Audience,
     Entry,
-    Found,
     Hit,
     IndexState,
-    Patch,
+    LinePatch,
+    SearchResult,
     Source,
     StoredChunk,
     Unembedded,
@@ -62,7 +62,9 @@ class MemoryChunks:
         self._add(file, [entry for entry in entries if _place(entry) not in kept])
         return gone
 
-    async def patch(self, path: str, digest: str, patches: Sequence[Patch[Entry]]) -> Sequence[int]:
+    async def patch(
+        self, path: str, digest: str, patches: Sequence[LinePatch[Entry]]
+    ) -> Sequence[int]:
         file = self._file(path, digest, ())
         held = {number: entry.chunk.start_line for number, entry in file.entries.items()}
         gone = [n for n, line in held.items() if any(p.first <= line < p.end for p in patches)]
@@ -117,10 +119,10 @@ class MemoryChunks:
         *,
         limit: int,
         sources: frozenset[Source] | None = None,
-    ) -> Found:
+    ) -> SearchResult:
         seen = list(self._seen(audience).values())
         if not seen:
-            return Found((), "nothing_indexed")
+            return SearchResult((), "nothing_indexed")
         held = [frozenset(entry.terms.split()) for entry in seen]
         weights = {t: math.log(1 + len(seen) / (0.5 + sum(t in h for h in held))) for t in terms}
         whole = sum(weights.values())
@@ -131,7 +133,7 @@ class MemoryChunks:
             if score and (sources is None or entry.chunk.source in sources)
         ]
         hits.sort(key=lambda h: (-h.score, h.chunk.path, h.chunk.start_line))
-        return Found(tuple(hits[: max(0, limit)]), "" if hits else "no_match")
+        return SearchResult(tuple(hits[: max(0, limit)]), "" if hits else "no_match")
 
     async def vectors(
         self, model: str, after: int, upto: int, audience: Audience

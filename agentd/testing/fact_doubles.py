@@ -15,8 +15,8 @@ from agentd.core.fact import (
     Fact,
     FactHit,
     FactSource,
-    Learned,
     Matches,
+    OperationResult,
 )
 from agentd.core.ports import Clock
 from agentd.core.turn import SessionKey
@@ -72,23 +72,25 @@ class FactServiceDouble:
 
     async def remember(
         self, text: str, session: SessionKey, quote: str = "", replaces: Sequence[str] = ()
-    ) -> tuple[Learned, ...]:
+    ) -> tuple[OperationResult, ...]:
         sentence = self._sentence(quote)
         if text in self.asked or not sentence:
             return ()
         gone = tuple(self.facts.pop(i) for i in replaces if i in self.facts)
         return (replace(self._kept(sentence), gone=gone),)
 
-    async def remember_alone(self, session: SessionKey, quote: str) -> tuple[Learned, ...]:
+    async def remember_alone(self, session: SessionKey, quote: str) -> tuple[OperationResult, ...]:
         sentence = self._sentence(quote)
         return (self._kept(sentence),) if sentence else ()
 
     async def keep(
         self, text: str, session: SessionKey = NO_SESSION, category: Category | None = None
-    ) -> tuple[Learned, ...]:
+    ) -> tuple[OperationResult, ...]:
         return (self._kept(text, category or Category.PERSONAL),)
 
-    async def keep_verbatim(self, sentence: str, session: SessionKey) -> tuple[Learned, ...]:
+    async def keep_verbatim(
+        self, sentence: str, session: SessionKey
+    ) -> tuple[OperationResult, ...]:
         return (self._kept(sentence),)
 
     async def matching(self, query: str, *, every: bool = False) -> Matches:
@@ -115,16 +117,16 @@ class FactServiceDouble:
     def _sentence(self, quote: str) -> str:
         return next((one for one in reversed(self.said) if quote in one), "")
 
-    def _kept(self, text: str, category: Category = Category.PERSONAL) -> Learned:
+    def _kept(self, text: str, category: Category = Category.PERSONAL) -> OperationResult:
         for fact in self.facts.values():
             if fact.text.casefold() == text.casefold():
-                return Learned(fact)
+                return OperationResult(fact)
         now = self._clock.now()
         explicit = FactSource.EXPLICIT
         name = f"fct{len(self.facts) + 1}"
         fact = Fact(name, text, category, explicit, explicit.confidence, now, now)
         self.facts[name] = fact
-        return Learned(fact, is_new=True)
+        return OperationResult(fact, is_new=True)
 
 
 def _words(text: str) -> set[str]:

@@ -32,12 +32,12 @@ from agentd.core.graph import (
     EpisodeHash,
     FactHash,
     GraphCounts,
-    Held,
-    Inserted,
+    InsertCounts,
     KeptEpisode,
     Record,
     Relation,
     Share,
+    StoredEpisode,
 )
 from agentd.core.ports import GraphStore, Walk
 
@@ -169,7 +169,7 @@ class InMemoryGraph:
         self._promotions: dict[EpisodeHash, frozenset[EpisodeHash]] = {}
         self._consolidations: list[Consolidated] = []
 
-    async def insert(self, records: Sequence[Record]) -> Inserted:
+    async def insert(self, records: Sequence[Record]) -> InsertCounts:
         for record in records:
             check(record)
         before = await self.counts()
@@ -178,11 +178,15 @@ class InMemoryGraph:
         now = await self.counts()
         episodes = now.episodes - before.episodes
         known = sum(len(record.relations) for record in records) - episodes
-        return Inserted(now.concepts - before.concepts, now.facts - before.facts, episodes, known)
+        return InsertCounts(
+            now.concepts - before.concepts, now.facts - before.facts, episodes, known
+        )
 
-    async def held(self) -> Mapping[EpisodeHash, Held]:
+    async def held(self) -> Mapping[EpisodeHash, StoredEpisode]:
         return {
-            name: Held(one.confidence, one.denied, one.refs, self._said(name).astimezone(UTC))
+            name: StoredEpisode(
+                one.confidence, one.denied, one.refs, self._said(name).astimezone(UTC)
+            )
             for name, one in self._episodes.items()
         }
 

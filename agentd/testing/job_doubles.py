@@ -25,7 +25,7 @@ from agentd.core.errors import (
     Busy,
     NotFound,
 )
-from agentd.core.job import Ending, Job, JobOutcome, JobReason, JobRun, NewJob, Step
+from agentd.core.job import Ending, Job, JobOutcome, JobReason, JobRun, JobStep, NewJob
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.core.turn import Turn
@@ -192,7 +192,7 @@ class MemoryJobStore:
         self._runs = {n: run for n, run in self._runs.items() if run.job_id != job_id}
         return job
 
-    async def pass_over(self, step: Step) -> None:
+    async def pass_over(self, step: JobStep) -> None:
         if step.job_id not in self._jobs:
             return
         if (missed := step.missed) is not None:
@@ -201,7 +201,7 @@ class MemoryJobStore:
         job = self._jobs[step.job_id]
         self._jobs[step.job_id] = replace(job, next_due=step.next_due)
 
-    async def begin(self, step: Step) -> int | None:
+    async def begin(self, step: JobStep) -> int | None:
         if step.job_id not in self._jobs:
             return None
         if step.due is not None:
@@ -216,7 +216,7 @@ class MemoryJobStore:
         return run_id
 
     async def record(
-        self, step: Step, ending: Ending, alert: NewAlert | None = None
+        self, step: JobStep, ending: Ending, alert: NewAlert | None = None
     ) -> JobRun | None:
         run_id = await self.begin(step)
         return None if run_id is None else await self.end(run_id, ending, alert)

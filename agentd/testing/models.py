@@ -13,7 +13,7 @@ from typing import Any
 from agentd.core.errors import EmbedderFault
 from agentd.core.event import TurnEvent
 from agentd.core.message import Message, ToolUse, assistant, encode_blocks
-from agentd.core.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
+from agentd.core.prompt import AnswerCompleted, ModelStop, Prompt, ProviderEvent, TextDelta
 from agentd.core.tool import (
     Approval,
     Decision,
@@ -131,7 +131,7 @@ class ScriptedProvider:
             yield TextDelta(word if message.text.startswith(word) else f" {word}")
         usage = self._usage(prompt, message) if callable(self._usage) else self._usage
         stop = ModelStop.TOOL_USE if message.tool_uses else ModelStop.END_TURN
-        yield Answered(message, stop, usage, self._model, self._name)
+        yield AnswerCompleted(message, stop, usage, self._model, self._name)
 
 
 def call(name: str, call_id: str = "call_1", text: str = "", **arguments: object) -> Message:

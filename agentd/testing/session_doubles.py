@@ -33,11 +33,11 @@ from agentd.core.transcript import (
 from agentd.core.turn import (
     DELETED,
     MAIN,
-    Kind,
     Origin,
     PendingTurn,
     Receipt,
     SessionKey,
+    SessionKind,
     Turn,
     TurnRequest,
     TurnState,
@@ -293,7 +293,7 @@ class MemorySessions:
         mine = (
             (t.at, t.request.client)
             for t in reversed(self._turns)
-            if not t.is_silent and t.request.kind is Kind.MAIN
+            if not t.is_silent and t.request.kind is SessionKind.MAIN
         )
         return next(mine, None)
 

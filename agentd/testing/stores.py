@@ -9,11 +9,20 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agentd.core.alert import Alert, Delivery, DeliveryState, Handover, NewAlert
+from agentd.core.alert import Alert, Delivery, DeliveryProgress, DeliveryState, NewAlert
 from agentd.core.errors import NotFound
 from agentd.core.money import BUILT_IN, Cap, Charge
 from agentd.core.ports import Clock
-from agentd.core.search import Audience, Chunk, Found, Hit, IndexState, Patch, SearchQuery, Source
+from agentd.core.search import (
+    Audience,
+    Chunk,
+    Hit,
+    IndexState,
+    LinePatch,
+    SearchQuery,
+    SearchResult,
+    Source,
+)
 from agentd.core.turn import (
     Origin,
     SessionKey,
@@ -111,7 +120,9 @@ class MemoryOutbox:
             alert.text,
             alert.origin,
             alert.to,
-            handovers=tuple(Handover(sink, next_try=now) for sink in dict.fromkeys(alert.sinks)),
+            handovers=tuple(
+                DeliveryProgress(sink, next_try=now) for sink in dict.fromkeys(alert.sinks)
+            ),
             tainted=alert.tainted,
             severity=alert.severity,
         )
@@ -178,7 +189,7 @@ class MemoryOutbox:
         tried = (before.delivered.get(sink, DeliveryState.FAILED) for sink in alert.told_by)
         return before.acked or any(state is not DeliveryState.FAILED for state in tried)
 
-    def _waiting(self) -> list[tuple[Alert, Handover, datetime]]:
+    def _waiting(self) -> list[tuple[Alert, DeliveryProgress, datetime]]:
         return [
             (alert, one, one.next_try)
             for alert in self._alerts.values()
@@ -224,7 +235,7 @@ class MemoryIndexDouble:
         chunks = (*(chunk for chunk in held if chunk.start_line < since), *chunks)
         self._files[path] = (chunks[0].source if chunks else by_path, digest, chunks)
 
-    async def patch(self, path: str, digest: str, patches: Sequence[Patch[Chunk]]) -> None:
+    async def patch(self, path: str, digest: str, patches: Sequence[LinePatch[Chunk]]) -> None:
         held = self._files[path][2]
         kept = [c for c in held if not any(p.first <= c.start_line < p.end for p in patches)]
         moved = [c.moved(sum(p.by for p in patches if p.end <= c.start_line)) for c in kept]
@@ -254,13 +265,13 @@ class MemoryIndexDouble:
     async def settle(self) -> None:
         pass
 
-    async def search(self, query: SearchQuery, audience: Audience) -> Found:
+    async def search(self, query: SearchQuery, audience: Audience) -> SearchResult:
         words = set(re.findall(r"[^\W_]+", query.text.casefold()))
         if not words:
-            return Found((), "empty_query")
+            return SearchResult((), "empty_query")
         seen = [c for f in self._files.values() for c in f[2] if audience.sees(c.scope)]
         if not seen:
-            return Found((), "nothing_indexed")
+            return SearchResult((), "nothing_indexed")
         hits = [
             Hit(chunk, score, {"keyword": score})
             for chunk in seen
@@ -268,7 +279,7 @@ class MemoryIndexDouble:
             and (score := 0.9 * _share(words, chunk.text.casefold())) > 0
         ]
         hits.sort(key=lambda h: (-h.score, h.chunk.path, h.chunk.start_line))
-        return Found(tuple(hits[: query.limit]), "" if hits else "no_match")
+        return SearchResult(tuple(hits[: query.limit]), "" if hits else "no_match")
 
     async def state(self) -> IndexState:
         return IndexState(

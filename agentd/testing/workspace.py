@@ -25,7 +25,7 @@ from agentd.core.tool import (
 )
 from agentd.core.turn import (
     MAIN,
-    Kind,
+    SessionKind,
 )
 from agentd.core.workspace import FACTS_PATH, OWNER, Author, FileView, Reader, TreeEntry
 from agentd.testing.clock import FakeClock
@@ -86,7 +86,7 @@ class MemoryWorkspace:
         return self.is_protected(path) or self.canonical(path).startswith(("memory/2", FACTS_PATH))
 
     def is_owner_only(self, path: str) -> bool:
-        return not self._may_see(self.canonical(path), Reader(MAIN, Kind.GROUP))
+        return not self._may_see(self.canonical(path), Reader(MAIN, SessionKind.GROUP))
 
     def daily_note(self) -> str:
         return f"memory/{self._clock.now().astimezone(self._clock.zone):%Y-%m-%d}.md"
@@ -230,7 +230,7 @@ class MemoryWorkspace:
 
     @staticmethod
     def _may_see(path: str, reader: Reader) -> bool:
-        return reader.kind is Kind.MAIN or path.startswith(_SHARED)
+        return reader.kind is SessionKind.MAIN or path.startswith(_SHARED)
 
 
 def _digest(data: bytes) -> str:

@@ -22,9 +22,9 @@ from agentd.core.offloading import to_the_end
 from agentd.core.ports import Clock
 from agentd.core.tool import FileAction
 from agentd.core.workspace import Author
-from agentd.engine.workers import Daily
+from agentd.engine.workers import DailyWorker
 from agentd.workspace.authored import lines_of
-from agentd.workspace.changes import MAX_READ_BYTES, Changes
+from agentd.workspace.changes import MAX_READ_BYTES, FileChanges
 from agentd.workspace.files import Files
 from agentd.workspace.folder import Folder
 from agentd.workspace.os_errors import translate_os_errors
@@ -60,12 +60,12 @@ class Archiving:
         self._root = root
         self._folder = Folder(root)
         self._versions = Versions(versions_dir)
-        self._changes = Changes(self._folder, self._versions)
+        self._changes = FileChanges(self._folder, self._versions)
         self._clock = clock
         self._home = tuple(settings.daily_dir.split("/"))
         self._days = settings.archive_after_days
         self._least = settings.daily_lookback_days  # newer notes are injected into prompts
-        self._daily = Daily("archive", self.tidy, clock)
+        self._daily = DailyWorker("archive", self.tidy, clock)
         self._stuck: tuple[Problem, ...] = ()
 
     async def run(self) -> None:

@@ -65,7 +65,7 @@ class GrowingDigest:
         self._last = tuple(one for one in self._last if one[0] != data)
 
 
-class Changes:
+class FileChanges:
     """Makes changes to the files of one folder. `versions` keeps the earlier contents and the
     author of each change, except for the graph's text: what was removed from that must not be kept
     anywhere.

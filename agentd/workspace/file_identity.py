@@ -26,7 +26,7 @@ class FileIdentities:
         """`most_bytes` is the size above which `of` raises FileUnreadable."""
         self._folder = folder
         self._most_bytes = most_bytes
-        self._kept: dict[Parts, _Life] = {}
+        self._kept: dict[Parts, _OpenFile] = {}
 
     def of(self, parts: Sequence[str]) -> str:
         """Return an identifier of the file's current life; "" if there is no file or it is blank.
@@ -63,14 +63,14 @@ class FileIdentities:
         """End the life of the file at this path, whatever is there now."""
         self._kept.pop(tuple(parts), None)
 
-    def _begin(self, parts: Sequence[str], name: str) -> _Life:
-        life = _Life(self._folder.hold(parts), name)
+    def _begin(self, parts: Sequence[str], name: str) -> _OpenFile:
+        life = _OpenFile(self._folder.hold(parts), name)
         data = self._folder.read(parts, self._most_bytes)
         life.digest, life.is_blank = _digest(data), not data.strip()
         return life
 
 
-class _Life:
+class _OpenFile:
     """A file that is kept open, not for reading, as long as this object exists. `digest` is that of
     the content that agentd knows.
     """

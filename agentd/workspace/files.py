@@ -31,16 +31,16 @@ from agentd.core.outside import is_marked
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.core.tool import FileAction, FileIntent
-from agentd.core.turn import MAIN, Kind
+from agentd.core.turn import MAIN, SessionKind
 from agentd.core.workspace import OWNER, RESTORE, Author, FileView, Reader, TreeEntry, Version
-from agentd.workspace.changes import MAX_READ_BYTES, Changes, GrowingDigest
+from agentd.workspace.changes import MAX_READ_BYTES, FileChanges, GrowingDigest
 from agentd.workspace.file_identity import FileIdentities
 from agentd.workspace.folder import Folder, outside
 from agentd.workspace.listing import SCOPE, UNREADABLE, LeftOut, Listing, ProblemList
 from agentd.workspace.locks import Locks
 from agentd.workspace.names import Name, is_injected, is_protected, parse, parse_file
 from agentd.workspace.os_errors import missing, translate_os_errors
-from agentd.workspace.places import NotePlaces, Place, Reading, Visibility
+from agentd.workspace.places import NotePlaces, ResolvedPath, TextReader, Visibility
 from agentd.workspace.versions import Versions
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
@@ -48,8 +48,8 @@ log = structlog.get_logger()
 
 _MAX_SEEN = 1_024  # of about 350 bytes; a session whose entry was dropped must read again
 _MAX_DEPTH = 64
-_OWNER = Reader(MAIN, Kind.MAIN)
-_Find = Callable[[str, Reader], Place]
+_OWNER = Reader(MAIN, SessionKind.MAIN)
+_Find = Callable[[str, Reader], ResolvedPath]
 
 
 class Files:
@@ -76,11 +76,11 @@ class Files:
         self._places = NotePlaces(folders, settings, self._sight)
         self._versions = Versions(versions_dir, redactor=redactor) if versions_dir else None
         digests = GrowingDigest()
-        self._changes = Changes(self._primary, self._versions, digests)
+        self._changes = FileChanges(self._primary, self._versions, digests)
         self._lives = FileIdentities(self._primary, MAX_READ_BYTES)
         self._locks = Locks(self._primary.beneath, clock)
         self._seen: OrderedDict[tuple[str, str], str] = OrderedDict()
-        self._reading = Reading(digests)
+        self._reading = TextReader(digests)
         self._configured = _configured_folders(settings)
         self.writes = 0  # how many changes of notes agentd has made here
         self.complaints = ProblemList()
@@ -114,7 +114,7 @@ class Files:
         """Whether files with this path are visible in the owner's sessions only. Raises
         PathRefused.
         """
-        return not self._sight.sees(self._places.spelled(path), Kind.GROUP)
+        return not self._sight.sees(self._places.spelled(path), SessionKind.GROUP)
 
     def today(self) -> date:
         """Return the current day in the owner's time zone."""
@@ -182,7 +182,7 @@ class Files:
             self._miss(parse(path).scope, error)
             raise
         self.complaints.clear(f"@{place.name.scope}/", SCOPE)
-        if reader.kind is Kind.MAIN:  # the listings of other readers are incomplete
+        if reader.kind is SessionKind.MAIN:  # the listings of other readers are incomplete
             self._left_out.note(place.name, depth, listing.odd)
             gone = listing.lacking(place.name, depth, self.complaints.paths(UNREADABLE))
             await self.look(gone, _OWNER)  # clears their problems: nobody else reads unlisted files
@@ -206,7 +206,7 @@ class Files:
 
     async def plan(self, path: str, action: FileAction, data: bytes) -> FileIntent:
         """Return the exact change relative to what is on disk now; write nothing. Raises as
-        `Changes.plan`.
+        `FileChanges.plan`.
         """
         name = await asyncio.to_thread(self._places.standing_own, path)
         return await asyncio.to_thread(self._changes.plan, name.parts, action, data)
@@ -354,7 +354,7 @@ class Files:
 
     def _look(
         self, paths: Sequence[str], reader: Reader, find: _Find, *, keep: bool = True
-    ) -> list[tuple[Place, FileView | WorkspaceError]]:
+    ) -> list[tuple[ResolvedPath, FileView | WorkspaceError]]:
         places = [find(path, reader) for path in paths]
         return list(zip(places, self._reading.load(places, keep=keep), strict=True))
 
@@ -363,7 +363,9 @@ class Files:
         with translate_os_errors(place.asked):
             place.folder.stamp(place.parts, alone=place.alone)
 
-    def _judged(self, place: Place, loaded: FileView | WorkspaceError) -> FileView | WorkspaceError:
+    def _judged(
+        self, place: ResolvedPath, loaded: FileView | WorkspaceError
+    ) -> FileView | WorkspaceError:
         """Return the view or the error unchanged, and update the problems: a file that exists but
         cannot be read becomes one.
         """
@@ -391,12 +393,12 @@ class Files:
         text = f"@{scope}/ is not searched: {error.message}"
         self.complaints.add(f"@{scope}/", Problem(SCOPE, text, error.cure))
 
-    def _list(self, path: str, depth: int, reader: Reader) -> tuple[Place, Listing]:
+    def _list(self, path: str, depth: int, reader: Reader) -> tuple[ResolvedPath, Listing]:
         place = self._places.directory(path, reader)
         listing = Listing(place.folder, self._sight, reader.kind)
         with translate_os_errors(place.asked):
             listing.gather(place.name, place.parts, depth)
-        if not place.name.parts and not place.name.scope and reader.kind is Kind.MAIN:
+        if not place.name.parts and not place.name.scope and reader.kind is SessionKind.MAIN:
             listing.entries += [TreeEntry(f"@{name}/", 0, is_dir=True) for name in self.scopes]
         listing.entries.sort(key=attrgetter("path"))
         return place, listing

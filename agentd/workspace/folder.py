@@ -24,7 +24,7 @@ from msgspec import Struct
 from agentd.core.errors import FileUnreadable, ScopeMissing, WorkspaceError
 from agentd.core.failpoints import hit
 from agentd.core.paths import replacing_file, write_durably
-from agentd.workspace.resolver import Beneath, no_workspace, require_regular
+from agentd.workspace.resolver import ConfinedFolder, no_workspace, require_regular
 
 _TEMP_PREFIX, _TEMP_SUFFIX = ".agentd-", ".tmp"
 _PIECE = 1 << 16
@@ -79,7 +79,7 @@ class Folder:
     ) -> None:
         self.root = root
         self._pass = passing
-        self.beneath = Beneath(root, native=native, gone=gone)
+        self.beneath = ConfinedFolder(root, native=native, gone=gone)
 
     @contextmanager
     def held(self) -> Iterator[Folder]:

@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from agentd.core.health import Problem
 from agentd.core.outside import outside_line_numbers
 from agentd.core.prompt import ContextBlock, Rank
-from agentd.core.turn import MAIN, Context, Kind, Origin, TurnRequest
+from agentd.core.turn import MAIN, Origin, PromptScope, SessionKind, TurnRequest
 from agentd.core.workspace import FileView, Reader
 from agentd.engine import tokens
 from agentd.workspace.files import Files
@@ -59,7 +59,7 @@ class Injection:
     def __init__(self, files: Files, settings: WorkspaceSettings) -> None:
         self._files = files
         self._settings = settings
-        self._wanted = {kind: _injected_files(settings, kind) for kind in Kind}
+        self._wanted = {kind: _injected_files(settings, kind) for kind in SessionKind}
         self._cut_notes: set[str] = set()
         self._most_tokens: int | None = None
 
@@ -73,7 +73,7 @@ class Injection:
         """Return the turn's project context, daily notes and list of missing files, without empty
         ones.
         """
-        if not self._settings.enabled or request.context is Context.LIGHT:
+        if not self._settings.enabled or request.context is PromptScope.LIGHT:
             return ()
         reader = Reader(request.session, request.kind)
         match request.origin:
@@ -86,7 +86,7 @@ class Injection:
             case Origin.USER | Origin.HEARTBEAT | Origin.JOB:
                 return await self._full(request.origin, reader)
 
-    async def audit(self, kind: Kind) -> tuple[tuple[str, bool], ...]:
+    async def audit(self, kind: SessionKind) -> tuple[tuple[str, bool], ...]:
         """Return the names of the files that the prompts of such a session need, each with whether
         it exists; files that are switched off are not needed. Called at the start and after a
         compaction. Missing files are logged.
@@ -103,7 +103,7 @@ class Injection:
         wanted = self._wanted[reader.kind]
         if origin.is_silent:
             wanted = [name for name in wanted if name != _HEARTBEAT]
-        elif reader.kind is Kind.MAIN:
+        elif reader.kind is SessionKind.MAIN:
             wanted = [_BOOTSTRAP, *wanted]
         foreign = self._foreign(reader.kind)
         notes = self._note_paths(reader, self._settings.daily_lookback_days)
@@ -126,11 +126,11 @@ class Injection:
             (Rank.MISSING_FILES, missing_files(missing)),
         )
 
-    def _room(self, views: Iterable[FileView]) -> Room:
+    def _room(self, views: Iterable[FileView]) -> PromptRoom:
         """Return the room for these files: what is configured, or less where that is more tokens
         than they may take.
         """
-        most = Room(self._settings.max_file_chars, self._settings.max_total_chars)
+        most = PromptRoom(self._settings.max_file_chars, self._settings.max_total_chars)
         if self._most_tokens is None:
             return most
         texts = [view.text[: most.file] for view in views]
@@ -145,14 +145,16 @@ class Injection:
         """Return the paths at which notes of today and of `days_back` days before may be, in all
         scopes and under all aliases; none if the reader gets no daily notes.
         """
-        if not self._settings.inject_daily or reader.kind is not Kind.MAIN:
+        if not self._settings.inject_daily or reader.kind is not SessionKind.MAIN:
             return []
         folders = (self._settings.daily_dir, *self._settings.daily_aliases)
         scopes = ("", *(f"@{name}/" for name in self._files.scopes))
         days = [f"{self._files.today() - timedelta(ago)}.md" for ago in range(days_back + 1)]
         return [f"{s}{folder}/{day}" for s in scopes for day in days for folder in folders]
 
-    def _daily(self, found: Iterable[FileView], reader: Reader, room: Room) -> tuple[str, set[str]]:
+    def _daily(
+        self, found: Iterable[FileView], reader: Reader, room: PromptRoom
+    ) -> tuple[str, set[str]]:
         """Return the notes as one text, and the paths of those that were cut."""
         views = {view.path: view for view in found}  # an alias may lead to the same note
         items = [
@@ -163,15 +165,15 @@ class Injection:
         self._note(views, cuts, reader)
         return daily_notes(texts), {c.path for c in cuts}
 
-    def _foreign(self, kind: Kind) -> list[str]:
-        if kind is not Kind.MAIN or not self._settings.inject_memory:
+    def _foreign(self, kind: SessionKind) -> list[str]:
+        if kind is not SessionKind.MAIN or not self._settings.inject_memory:
             return []
         return [f"@{scope}/{_MEMORY}" for scope in self._files.scopes]
 
     def _heading(self, name: str) -> str:
         return f"## {name if self._settings.style == 'filename' else _MEANING[name]}"
 
-    def _note(self, views: Mapping[str, FileView], cuts: Iterable[Cut], reader: Reader) -> None:
+    def _note(self, views: Mapping[str, FileView], cuts: Iterable[CutFile], reader: Reader) -> None:
         """Mark files in the prompt as seen if they are whole; report cut ones as problems until
         they fit again.
         """
@@ -189,7 +191,7 @@ class Injection:
             self._files.complaints.add(path, Problem(CUT, text, cure))
 
 
-def _injected_files(settings: WorkspaceSettings, kind: Kind) -> list[str]:
+def _injected_files(settings: WorkspaceSettings, kind: SessionKind) -> list[str]:
     """Return the files in the prompts of such a session, in order."""
     switches = {
         "SOUL.md": settings.inject_soul,
@@ -201,7 +203,7 @@ def _injected_files(settings: WorkspaceSettings, kind: Kind) -> list[str]:
         _HEARTBEAT: settings.inject_heartbeat,
     }
     order = dict.fromkeys((*settings.order, *USUAL_ORDER[settings.style]))
-    return [n for n in order if switches[n] and (kind is Kind.MAIN or n in IN_EVERY_PROMPT)]
+    return [n for n in order if switches[n] and (kind is SessionKind.MAIN or n in IN_EVERY_PROMPT)]
 
 
 def _blocks(*ranked: tuple[Rank, str]) -> tuple[ContextBlock, ...]:
@@ -229,7 +231,7 @@ class Section(Struct, frozen=True):
     is_data: bool = False
 
 
-class Cut(Struct, frozen=True):
+class CutFile(Struct, frozen=True):
     """A file of which only `kept` of `total` characters went into the prompt."""
 
     path: str
@@ -237,14 +239,16 @@ class Cut(Struct, frozen=True):
     total: int
 
 
-class Room(Struct, frozen=True):
+class PromptRoom(Struct, frozen=True):
     """How many characters may be used: by one file, and by all remaining files together."""
 
     file: int
     total: int
 
 
-def sections(items: Iterable[Section], room: Room) -> tuple[list[str], list[Cut], Room]:
+def sections(
+    items: Iterable[Section], room: PromptRoom
+) -> tuple[list[str], list[CutFile], PromptRoom]:
     """Return each section as heading, newline and text, without empty ones; the cuts; and the room
     left. A text that is too long ends at a boundary, with a marker that says so.
 
@@ -259,7 +263,7 @@ def sections(items: Iterable[Section], room: Room) -> tuple[list[str], list[Cut]
         if not body and not own.left_out:
             continue
         shown = _fit(item.path, own, min(room.file, room.total))
-        room = Room(room.file, max(0, room.total - min(len(body), room.file)))
+        room = PromptRoom(room.file, max(0, room.total - min(len(body), room.file)))
         if shown.cut is not None:
             cuts.append(shown.cut)
         safe = fence_data(shown.body) if item.is_data else shown.body
@@ -325,7 +329,7 @@ def _as_text(path: str, left_out: Sequence[int]) -> str:
 class _Shown(Struct, frozen=True):
     body: str
     marker: str = ""
-    cut: Cut | None = None
+    cut: CutFile | None = None
 
 
 def _fit(path: str, own: _Own, limit: int) -> _Shown:
@@ -343,7 +347,7 @@ def _fit(path: str, own: _Own, limit: int) -> _Shown:
     )
     if len(_CODE_FENCE.findall(kept)) % 2:
         marker = f"{_CODE_FENCE.findall(kept)[-1]}\n{marker}"  # else the marker reads as code
-    return _Shown(kept, f"\n{marker}", Cut(path, len(kept), len(body)))
+    return _Shown(kept, f"\n{marker}", CutFile(path, len(kept), len(body)))
 
 
 def _boundary(text: str, limit: int) -> int:

@@ -11,7 +11,7 @@ import structlog
 from msgspec import Struct, field
 
 from agentd.core.health import Problem
-from agentd.core.turn import Kind
+from agentd.core.turn import SessionKind
 from agentd.core.workspace import TreeEntry
 from agentd.workspace.folder import FOLDER_LINK, Folder, FolderEntry
 from agentd.workspace.names import Name, below, is_plain
@@ -76,7 +76,7 @@ class Listing(Struct):
 
     folder: Folder
     sight: Visibility
-    kind: Kind
+    kind: SessionKind
     entries: list[TreeEntry] = field(default_factory=list)
     odd: dict[Name, NameProblem] = field(default_factory=dict)
 
@@ -115,9 +115,9 @@ class Listing(Struct):
         itself; a folder further down that cannot be listed is left out.
         """
         parent = Name(base.scope, parts)
-        shares = self.sight.sees_folder(parent, Kind.GROUP)  # holds for all entries alike
+        shares = self.sight.sees_folder(parent, SessionKind.GROUP)  # holds for all entries alike
         prefix = f"{parent}/" if parts else str(parent)
-        sees_all = self.kind is Kind.MAIN and not parent.scope
+        sees_all = self.kind is SessionKind.MAIN and not parent.scope
         for entry in self.folder.entries(parts):
             own, size, is_dir, modified, changed, inode, is_alone, odd = entry
             is_usual = sees_all and not is_dir and not odd and is_plain(own, len(parts) + 1)
@@ -153,7 +153,7 @@ class Listing(Struct):
             return None
         if not self.sight.sees(name, self.kind):
             return None
-        if self.kind is not Kind.MAIN and not entry.is_alone:
+        if self.kind is not SessionKind.MAIN and not entry.is_alone:
             return None
         if entry.odd:
             self.odd[name] = _irregular(entry.odd)

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 from agentd.core.errors import WorkspaceError
 from agentd.core.ports import Clock
-from agentd.workspace.resolver import Beneath
+from agentd.workspace.resolver import ConfinedFolder
 
 _POLL_SECONDS = 0.02
 _PATIENCE_SECONDS = 30.0
@@ -26,7 +26,7 @@ _PATIENCE_SECONDS = 30.0
 class Locks:
     """Path locks of one workspace."""
 
-    def __init__(self, beneath: Beneath, clock: Clock) -> None:
+    def __init__(self, beneath: ConfinedFolder, clock: Clock) -> None:
         self._beneath = beneath
         self._clock = clock
         self._paths: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

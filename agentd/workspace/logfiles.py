@@ -26,7 +26,7 @@ class LogFiles:
     def __init__(self, root: Path, versions: Versions | None = None) -> None:
         self._folder = Folder(root)
         self._versions = versions
-        self._made: dict[tuple[str, ...], _Made] = {}
+        self._made: dict[tuple[str, ...], _OpenLog] = {}
 
     async def read(self, path: str) -> bytes | None:
         """Return the whole file; None if there is none. Raises FileUnreadable for one larger than
@@ -70,7 +70,7 @@ class LogFiles:
         if made is not None and self._folder.leads_to(parts, made.fd):
             append_durably(made.fd, data)
             return
-        self._made[parts] = _Made(self._copied(parts, data))
+        self._made[parts] = _OpenLog(self._copied(parts, data))
 
     def _replace(self, path: str, data: bytes, outside: Collection[bytes]) -> None:
         if self._versions is not None and outside:
@@ -89,7 +89,7 @@ class LogFiles:
         return self._folder.replace_open(parts, old + data)
 
 
-class _Made:
+class _OpenLog:
     """A file made by agentd that is kept open, at its end, as long as this object exists."""
 
     def __init__(self, fd: int) -> None:

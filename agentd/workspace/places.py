@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from agentd.core.errors import FileUnreadable, PathRefused, WorkspaceError
-from agentd.core.turn import Kind
+from agentd.core.turn import SessionKind
 from agentd.core.workspace import FileView, Reader
 from agentd.workspace.changes import GrowingDigest, most_bytes
 from agentd.workspace.folder import Folder, Stamp
@@ -52,13 +52,13 @@ class Visibility:
         named = sorted({parse(path).parts for path in group_paths})
         self._shared = tuple(f for f in named if not any(_is_below(f, other) for other in named))
 
-    def sees(self, name: Name, kind: Kind) -> bool:
+    def sees(self, name: Name, kind: SessionKind) -> bool:
         """Whether such a session may see a file of this name, judged by the path only."""
-        if kind is not Kind.MAIN:
+        if kind is not SessionKind.MAIN:
             return not name.scope and any(_is_below(name.parts, f) for f in self._shared)
         return not name.scope or not any(_stem(part) in _IDENTITY for part in name.parts)
 
-    def sees_folder(self, name: Name, kind: Kind) -> bool:
+    def sees_folder(self, name: Name, kind: SessionKind) -> bool:
         """Whether such a session may see all that is directly in the folder, apart from identity
         files.
         """
@@ -69,7 +69,7 @@ class Visibility:
         return () if name.scope else tuple(f for f in self._shared if _is_below(f, name.parts))
 
 
-class Place(Struct, frozen=True):
+class ResolvedPath(Struct, frozen=True):
     """The file or folder to which a path leads for a reader. `asked` is the spelling that was asked
     for, `parts` the path below `folder`. `is_named`: the path is visible to others than the owner.
     `alone`: the reader is one of these others, for whom a file with a second hard link does not
@@ -84,7 +84,7 @@ class Place(Struct, frozen=True):
     alone: bool = False
 
     @classmethod
-    def hidden(cls, asked: str, name: Name, folder: Folder) -> Place:
+    def hidden(cls, asked: str, name: Name, folder: Folder) -> ResolvedPath:
         """Return a place at which no file can exist, in the stead of one that must not be seen."""
         return cls(asked, name, folder, _NOWHERE)
 
@@ -94,7 +94,7 @@ class Place(Struct, frozen=True):
         return self.parts is _NOWHERE
 
 
-class Reading:
+class TextReader:
     """Reads files as text and caches them until they change. Blocking."""
 
     def __init__(self, digests: GrowingDigest) -> None:
@@ -102,14 +102,14 @@ class Reading:
         self._kept: OrderedDict[str, tuple[Stamp, FileView]] = OrderedDict()
 
     def load(
-        self, places: Sequence[Place], *, keep: bool = True
+        self, places: Sequence[ResolvedPath], *, keep: bool = True
     ) -> list[FileView | WorkspaceError]:
         """Return for each place the file, or the error that reading it gave. Without `keep`, files
         that are not in the cache are not added to it.
         """
         return [self._load(place, keep=keep) for place in places]
 
-    def damaged(self, place: Place) -> FileView:
+    def damaged(self, place: ResolvedPath) -> FileView:
         """Return the file with each byte that is not UTF-8 as a surrogate (`surrogateescape`).
         Raises WorkspaceError, also for a file in UTF-16, which this would not make readable.
         """
@@ -122,7 +122,7 @@ class Reading:
         except UnicodeDecodeError as error:
             raise _not_text(place, error) from None
 
-    def _load(self, place: Place, *, keep: bool) -> FileView | WorkspaceError:
+    def _load(self, place: ResolvedPath, *, keep: bool) -> FileView | WorkspaceError:
         key = str(place.name)
         try:
             with translate_os_errors(place.asked):
@@ -147,7 +147,7 @@ class Reading:
         return view
 
 
-def _not_text(place: Place, error: UnicodeDecodeError) -> FileUnreadable:
+def _not_text(place: ResolvedPath, error: UnicodeDecodeError) -> FileUnreadable:
     data, at = error.object, error.start
     encoding = next((name for mark, name in _MARKED if data.startswith(mark)), "")
     is_binary = not encoding and b"\0" in data
@@ -213,40 +213,45 @@ class NotePlaces:
         others = (Name(name.scope, (*alias, *name.parts[depth:])) for alias in self._aliases)
         return next((other for other in others if _stands(folder, other.parts)), name)
 
-    def file(self, path: str, reader: Reader) -> Place:
+    def file(self, path: str, reader: Reader) -> ResolvedPath:
         """Return the place at which the reader finds the file. Blocking. Raises PathRefused."""
         asked = parse_file(path)
         name = self._canonical(asked)
         if name.scope not in self._folders or not self._sight.sees(name, reader.kind):
-            return Place.hidden(str(asked), name, self._folders[""])
+            return ResolvedPath.hidden(str(asked), name, self._folders[""])
         found = self._standing(asked, name)
-        is_named, alone = self._sight.sees(found, Kind.GROUP), reader.kind is not Kind.MAIN
-        return Place(str(asked), found, self._folders[name.scope], found.parts, is_named, alone)
+        is_named, alone = (
+            self._sight.sees(found, SessionKind.GROUP),
+            reader.kind is not SessionKind.MAIN,
+        )
+        return ResolvedPath(
+            str(asked), found, self._folders[name.scope], found.parts, is_named, alone
+        )
 
-    def in_prompt(self, path: str, reader: Reader) -> Place:
+    def in_prompt(self, path: str, reader: Reader) -> ResolvedPath:
         """Return the place at which the reader's prompts find a file, including the files that are
         in every prompt. Blocking. Raises PathRefused.
         """
         if path not in IN_EVERY_PROMPT:
             return self.file(path, reader)
-        alone = reader.kind is not Kind.MAIN
-        return Place(path, Name("", (path,)), self._folders[""], (path,), alone=alone)
+        alone = reader.kind is not SessionKind.MAIN
+        return ResolvedPath(path, Name("", (path,)), self._folders[""], (path,), alone=alone)
 
-    def directory(self, path: str, reader: Reader) -> Place:
+    def directory(self, path: str, reader: Reader) -> ResolvedPath:
         """Return the place at which the reader finds a directory; "" is the workspace itself.
         Readers other than the owner also find the folders that lead to shared ones. Blocking.
         Raises PathRefused.
         """
         name = parse(path)
         is_seen = self._sight.sees_folder(name, reader.kind) or (
-            reader.kind is not Kind.MAIN and bool(self._sight.shared_below(name))
+            reader.kind is not SessionKind.MAIN and bool(self._sight.shared_below(name))
         )
         if name.scope not in self._folders or not (is_seen or name == _ROOT):
-            return Place.hidden(str(name), name, self._folders[""])
+            return ResolvedPath.hidden(str(name), name, self._folders[""])
         folder = self._folders[name.scope]
         if name.parts in self._aliases and not _stands(folder, name.parts):
-            return Place(str(name), Name(name.scope, self._daily), folder, self._daily)
-        return Place(str(name), name, folder, name.parts)
+            return ResolvedPath(str(name), Name(name.scope, self._daily), folder, self._daily)
+        return ResolvedPath(str(name), name, folder, name.parts)
 
     def standing_own(self, path: str) -> Name:
         """Return what `standing` returns, for a file that may be written. Blocking. Raises

@@ -51,7 +51,7 @@ def no_workspace(root: Path) -> WorkspaceError:
     )
 
 
-class Beneath:
+class ConfinedFolder:
     """Opens files and directories below `root`. All methods block and raise OSError besides the
     errors that they name.
 
@@ -76,13 +76,13 @@ class Beneath:
         self._held = held
 
     @contextmanager
-    def held(self) -> Iterator[Beneath]:
+    def held(self) -> Iterator[ConfinedFolder]:
         """Yield the same object with the root kept open, for many files in a row. Raises the error
         of `gone` for a missing root.
         """
         root = self.open_root()
         try:
-            yield Beneath(self._root, native=self._native, gone=self._gone, held=root)
+            yield ConfinedFolder(self._root, native=self._native, gone=self._gone, held=root)
         finally:
             os.close(root)
 

@@ -20,14 +20,14 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from agentd.core.erasure import Erasure, Written, mask_spans, offset_after_masking
+from agentd.core.erasure import Erasure, StoredText, mask_spans, offset_after_masking
 from agentd.core.errors import EditConflict, FileUnreadable, PathRefused, WorkspaceError
 from agentd.core.offloading import to_the_end
 from agentd.core.outside import marks_in
-from agentd.core.ports import Wanted
+from agentd.core.ports import TextFilter
 from agentd.core.spans import Span, apart
 from agentd.core.times import date_in
-from agentd.core.turn import MAIN, Kind
+from agentd.core.turn import MAIN, SessionKind
 from agentd.core.workspace import FACTS_PATH, Reader, TreeEntry, is_graph_text
 from agentd.workspace.changes import MAX_READ_BYTES, TRIES, changed_error
 from agentd.workspace.files import Files
@@ -85,7 +85,7 @@ def paragraphs(text: str, authors: Sequence[LineAuthor]) -> Iterator[Paragraph]:
     yield Paragraph(first + 1, begun, len(text), authors[first])
 
 
-_OWNER = Reader(MAIN, Kind.MAIN)
+_OWNER = Reader(MAIN, SessionKind.MAIN)
 _DEPTH = 64
 _NOTHING: Mapping[str, Collection[str]] = {}
 _DAY = timedelta(days=2)  # from the start of a day in UTC to its end in every zone
@@ -122,7 +122,7 @@ class _Held:
 
 
 class NoteEraser:
-    """The Eraser and Writings of the files below `root`. In lines that agentd wrote, words are
+    """The Eraser and SearchableTexts of the files below `root`. In lines that agentd wrote, words are
     masked; the user's own lines stay unchanged unless a mark names them. Files of `apart` and the
     graph's text have erasers of their own. `shipped` maps paths to lines that came with agentd and
     are nobody's words. Must run before VersionEraser.
@@ -185,8 +185,8 @@ class NoteEraser:
                 finally:
                     self._files.count_write(path)
 
-    async def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
-        """See Writings; yields one text for each paragraph. The texts are held for the next call of
+    async def texts(self, wanted: TextFilter | None = None) -> AsyncIterator[Sequence[StoredText]]:
+        """See SearchableTexts; yields one text for each paragraph. The texts are held for the next call of
         `erase`. Raises WorkspaceError.
         """
         held = self._read_before = _Held(self._now_ns() - _FRESH_NS)
@@ -231,9 +231,9 @@ class NoteEraser:
         return frozenset(entry.path for entry, text in read if erasure.stands_in(text))
 
     def _written_in(
-        self, entries: Sequence[TreeEntry], wanted: Wanted | None, held: _Held
-    ) -> list[Written]:
-        found: list[Written] = []
+        self, entries: Sequence[TreeEntry], wanted: TextFilter | None, held: _Held
+    ) -> list[StoredText]:
+        found: list[StoredText] = []
         for entry, text in self._read(entries):
             path = entry.path
             held.put(entry, text)
@@ -244,13 +244,13 @@ class NoteEraser:
                     found += self._paragraph_texts(path, text)
         return found
 
-    def _paragraph_texts(self, path: str, text: str) -> Iterator[Written]:
+    def _paragraph_texts(self, path: str, text: str) -> Iterator[StoredText]:
         at = _day_end(path)
         for one in paragraphs(text, self._authors(path, text)):
             if one.start < one.end and one.author is not LineAuthor.SHIPPED:
                 said = text[one.start : one.end]
                 is_users = not one.is_own
-                yield Written(f"{path}:{one.line}", said, at, is_users, is_in_file=True)
+                yield StoredText(f"{path}:{one.line}", said, at, is_users, is_in_file=True)
 
     def _authors(self, path: str, text: str) -> list[LineAuthor]:
         """Return the author of each line."""
@@ -321,7 +321,7 @@ class NoteEraser:
 
 
 class VersionEraser:
-    """The Eraser and Writings of the kept versions of files. Words are masked there whoever wrote
+    """The Eraser and SearchableTexts of the kept versions of files. Words are masked there whoever wrote
     the line.
     """
 
@@ -347,8 +347,8 @@ class VersionEraser:
                         count += await to_the_end(partial(self._rewrite, folder, path, erasure))
         return count
 
-    async def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
-        """See Writings; yields each paragraph of a file once, not once for each version.
+    async def texts(self, wanted: TextFilter | None = None) -> AsyncIterator[Sequence[StoredText]]:
+        """See SearchableTexts; yields each paragraph of a file once, not once for each version.
         `memory/facts.md` is left out: it contains facts, one in each line. Raises WorkspaceError.
         """
         with translate_os_errors("the versions of files"):
@@ -367,8 +367,8 @@ class VersionEraser:
         return {folder: path or paths.get(folder, folder) for folder, path in folders.items()}
 
     def _written_in(
-        self, folders: Sequence[tuple[str, str]], wanted: Wanted | None
-    ) -> list[Written]:
+        self, folders: Sequence[tuple[str, str]], wanted: TextFilter | None
+    ) -> list[StoredText]:
         return [
             one
             for folder, path in folders
@@ -376,7 +376,9 @@ class VersionEraser:
             for one in self._version_texts(folder, path, wanted)
         ]
 
-    def _version_texts(self, folder: str, path: str, wanted: Wanted | None) -> Iterator[Written]:
+    def _version_texts(
+        self, folder: str, path: str, wanted: TextFilter | None
+    ) -> Iterator[StoredText]:
         first: dict[str, str] = {}  # paragraph → PATH@VERSION:LINE of the oldest version with it
         for number, data in self._versions.contents(folder):
             for line, text in _paragraphs_of(_decode(data)):
@@ -384,7 +386,7 @@ class VersionEraser:
         at = _day_end(path)
         for text, where in first.items():
             if wanted is None or wanted.may_be(text, where):
-                yield Written(where, text, at)
+                yield StoredText(where, text, at)
             else:
                 wanted.pass_over(1)
 
@@ -418,11 +420,11 @@ class VersionEraser:
                 if line in marks.get(number, {}):
                     marked[text] = marks[number][line]
         ids = erasure.ids if path == FACTS_PATH else ()
-        cut = _Cut(erasure, marked, ids)
+        cut = _Cutter(erasure, marked, ids)
         return self._versions.rewrite(folder, cut, cut.new_size)
 
 
-class _Cut:
+class _Cutter:
     """Removes the words to erase from contents. The beginning of a content (a file that only grew)
     need not be searched again: its result is the beginning of that of the whole.
     """

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from agentd.core.errors import PathRefused
-from agentd.core.settings import NamedPaths, Reaches, Settings, parse_named_paths, parse_path
+from agentd.core.settings import ActsOutside, NamedPaths, Settings, parse_named_paths, parse_path
 from agentd.core.workspace import FACTS_PATH
 from agentd.workspace.names import fold, parse
 
@@ -51,7 +51,7 @@ def _shows_more(folders: Sequence[str]) -> bool:
 class WorkspaceSettings(Settings):
     """What is injected, what caps it, and what else may be read."""
 
-    path: Annotated[str, Reaches("is where notes are read and written")] = Field(
+    path: Annotated[str, ActsOutside("is where notes are read and written")] = Field(
         "", description='where the workspace is, like "~/notes"; empty is the default place'
     )
     enabled: bool = Field(True, description="whether workspace files go into the prompt at all")
@@ -89,7 +89,7 @@ class WorkspaceSettings(Settings):
         60_000, ge=1_000, description="characters of all files that are injected at most"
     )
     group_paths: Annotated[
-        tuple[str, ...], Reaches("is what others see of the workspace", when=_shows_more)
+        tuple[str, ...], ActsOutside("is what others see of the workspace", when=_shows_more)
     ] = Field(
         _SHARED,
         description="folders that groups and isolated sessions may see; nothing else exists for them",

@@ -20,7 +20,7 @@ from agentd.automation.alerts.sinks import CommandSink, JournalSink, MainSession
 from agentd.automation.alerts.webhook import WebhookSink
 from agentd.core.alert import Alert
 from agentd.core.errors import AgentdError, ConfigError
-from agentd.core.event import Noticed
+from agentd.core.event import NoticeGiven
 from agentd.core.turn import MAIN
 from agentd.testing import FakeClock, MemorySessions, RecordingSink
 from tests.waiting import until
@@ -50,7 +50,7 @@ async def test_the_main_conversation_gets_one_notice_however_often_it_is_tried()
         await MainSessionSink(sessions, events).send(ALERT)
     rows = [row for row in await sessions.rows(MAIN) if row.tag.startswith("alert")]
     assert [(row.text, row.tag) for row in rows] == [(ALERT.text, "alert:7")]
-    assert events.events == [Noticed(MAIN, ALERT.text, f"alert:{ALERT.id}")]
+    assert events.events == [NoticeGiven(MAIN, ALERT.text, f"alert:{ALERT.id}")]
 
 
 def python(code: str, **environ: str) -> CommandSink:

@@ -18,7 +18,7 @@ from agentd.app.chat.pasting import TypedText
 from agentd.app.chat.screen import Screen
 from agentd.app.chat.statusline import StatusLine
 from agentd.core.spans import Spans
-from agentd.interfaces.commands.plain import Times
+from agentd.interfaces.commands.plain import TimeFormatter
 from agentd.testing import PNG, FakeClock
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon
 
@@ -35,7 +35,7 @@ _CALL = {
 
 
 _NOW = "2026-11-21T12:00:00+00:00"
-_TIMES = Times(FakeClock(zone="Europe/Berlin"))
+_TIMES = TimeFormatter(FakeClock(zone="Europe/Berlin"))
 
 
 class Typist:

@@ -13,7 +13,7 @@ from agentd.app.chat.catalog import Catalog
 from agentd.app.chat.completer import ChatCompleter, may_complete
 from agentd.app.chat.slash import OWN, help_text, misspelt, parse, session_of_answer, session_table
 from agentd.app.chat.statusline import status_text
-from agentd.interfaces.commands.plain import Times
+from agentd.interfaces.commands.plain import TimeFormatter
 from agentd.testing import FakeClock
 
 _SESSIONS = [
@@ -137,7 +137,7 @@ def test_only_commands_of_the_chat_stay_with_it(message: str, command: object) -
 
 def test_sessions_have_numbers_ages_and_titles_on_one_line() -> None:
     clock = FakeClock(zone="UTC")
-    lines = session_table(_SESSIONS, "chat:1", Times(clock)).splitlines()
+    lines = session_table(_SESSIONS, "chat:1", TimeFormatter(clock)).splitlines()
     assert len(lines) == 3
     assert "tea and more" in lines[1]
     assert "ago" in lines[1]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agentd.app.cli.hits import DEGRADED, EMPTY, SCORES, HitLook, degraded_text, hits_text
-from agentd.core.search import Chunk, EmptyReason, Lack, SearchOptions, Source
+from agentd.core.search import Chunk, EmptyReason, SearchOptions, SearchShortfall, Source
 from agentd.memory.index.search.searcher import Searcher
 
 HIT: dict[str, Any] = {
@@ -118,14 +118,14 @@ def test_every_score_that_a_search_gives_has_plain_words() -> None:
     assert not any("_" in words for words in SCORES.values())
 
 
-@pytest.mark.parametrize("reason", [*EmptyReason, *Lack])
+@pytest.mark.parametrize("reason", [*EmptyReason, *SearchShortfall])
 def test_an_empty_answer_says_why_and_what_to_do_next(reason: str) -> None:
     what, then = hits_text(answer(reason=reason), "x", HitLook()).split("\n")
     assert (what, then[:2]) == (EMPTY[reason][0], "→ ")
     assert degraded_text(answer(reason=reason)) == ""
 
 
-@pytest.mark.parametrize("lack", [*Lack, EmptyReason.NOTHING_FITS])
+@pytest.mark.parametrize("lack", [*SearchShortfall, EmptyReason.NOTHING_FITS])
 def test_hits_that_are_not_all_or_most_likely_no_answer_say_so_beside(lack: str) -> None:
     assert degraded_text(answer(HIT, reason=lack)) == DEGRADED[lack]
     assert degraded_text(answer(HIT)) == ""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.app.cli.other_agents import House
+from agentd.app.cli.other_agents import AgentFolder
 from agentd.app.cli.transcripts import read_files, read_regular
 from agentd.core.errors import InvalidRequest
 
@@ -53,7 +53,7 @@ def test_nothing_behind_a_link_of_a_foreign_home_belongs_to_it(tmp_path: Path) -
     (home / "agents").symlink_to(outside)
     (home / "sessions").symlink_to(outside / "sessions")
     (home / "openclaw.json").symlink_to(outside / "openclaw.json")
-    house = House.of("openclaw", home)
+    house = AgentFolder.of("openclaw", home)
     assert [path.name for path in house.notes()] == ["own.md"]
     assert house.transcripts() == []
     assert house.settings() == []

@@ -20,7 +20,7 @@ import pytest
 
 from agentd.app.chat.terminal import history_in
 from agentd.core.turn import SessionKey
-from agentd.storage.chat_history import TypedWords
+from agentd.storage.chat_history import TypedHistory
 from agentd.testing import FakeClock
 from tests.e2e.forked import parent
 from tests.scripted_daemon import Hangup, ScriptedDaemon
@@ -614,8 +614,8 @@ async def test_what_was_typed_in_one_session_goes_with_it_and_what_was_typed_els
     for session, text in (("main", "hello\nmain"), ("chat:my bird", "amsel"), ("main", "and then")):
         history.session = session
         history.append_string(text)
-    await TypedWords(path).erase(SessionKey("chat:my bird"))
+    await TypedHistory(path).erase(SessionKey("chat:my bird"))
     assert list(history_in(path, FakeClock()).load_history_strings()) == ["and then", "hello\nmain"]
     assert "bird" not in path.read_text(encoding="utf-8")
-    await TypedWords(path).erase(SessionKey("main"))
+    await TypedHistory(path).erase(SessionKey("main"))
     assert not path.exists()

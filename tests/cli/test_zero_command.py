@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from agentd.app.cli.app import app
 from agentd.app.cli.graph import DRAWN, Format
 from agentd.interfaces.commands import facts
-from agentd.memory.graph.paths import Way as GraphWay
+from agentd.memory.graph.paths import TraversalMode as GraphWay
 from agentd.memory.graph.record import Form
 from agentd.zero import parse
 from agentd.zero.decompiler import decompile

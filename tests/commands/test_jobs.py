@@ -7,13 +7,13 @@ import pytest
 from agentd.automation.jobs.agenda import Agenda
 from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.scheduler import SchedulerTriggers
-from agentd.core.beat import Beat, Outcome, Reason, Standing
+from agentd.core.beat import Beat, HeartbeatStatus, Outcome, Reason
 from agentd.core.errors import GraphOff, InvalidRequest, NotFound
 from agentd.core.evidence import Consolidated
-from agentd.core.job import Ending, JobOutcome, JobReason, Step
+from agentd.core.job import Ending, JobOutcome, JobReason, JobStep
 from agentd.interfaces.acp.declared import methods
 from agentd.interfaces.commands.jobs import JOBS, ConsolidationJob, HeartbeatJob, JobCommands
-from agentd.interfaces.commands.plain import Times
+from agentd.interfaces.commands.plain import TimeFormatter
 from agentd.testing import FakeClock, MemoryBeats, MemoryJobStore
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -24,7 +24,7 @@ class Heartbeat:
         return Beat(1, NOW, None, Outcome.SKIPPED, Reason.NOTHING_DUE)
 
     async def status(self):
-        return Standing(is_on=True, next_due=NOW)
+        return HeartbeatStatus(is_on=True, next_due=NOW)
 
 
 class Jobs:
@@ -34,7 +34,7 @@ class Jobs:
     async def run(self, job_id):
         await self.book.get(job_id)
         ending = Ending(JobOutcome.ALERT, JobReason.REMINDER, "tea")
-        return await self.book.record(Step(job_id, None, None), ending)
+        return await self.book.record(JobStep(job_id, None, None), ending)
 
 
 class Upkeep:
@@ -90,7 +90,7 @@ async def test_a_job_is_added_listed_run_and_removed(ask):
 
 async def test_times_are_told_with_the_zone_that_they_are_shown_in(ask):
     job = await ask("add", text="tea", at="2026-12-01 09:00", zone="Asia/Tokyo")
-    told = Times(FakeClock(NOW)).read(job)
+    told = TimeFormatter(FakeClock(NOW)).read(job)
     assert "2026-12-01 00:00" in JOBS["add"].show(told)
     assert "UTC" in JOBS["add"].show(told)
     for name in ("list", "history"):

@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.interfaces.commands.plain import Times, span
+from agentd.interfaces.commands.plain import TimeFormatter, span
 from agentd.testing import FakeClock
 
 
 @pytest.fixture
-def times() -> Times:
-    return Times(FakeClock(zone="Pacific/Auckland"))  # it is 2026-11-22 01:00 there
+def times() -> TimeFormatter:
+    return TimeFormatter(FakeClock(zone="Pacific/Auckland"))  # it is 2026-11-22 01:00 there
 
 
 @pytest.mark.parametrize(
@@ -26,11 +26,11 @@ def times() -> Times:
         ("no time", "no time"),
     ],
 )
-def test_a_time_is_told_by_the_owners_day(times: Times, at: str, words: str) -> None:
+def test_a_time_is_told_by_the_owners_day(times: TimeFormatter, at: str, words: str) -> None:
     assert times.short(at) == words
 
 
-def test_an_answer_is_read_to_its_depth(times: Times) -> None:
+def test_an_answer_is_read_to_its_depth(times: TimeFormatter) -> None:
     answer = {"runs": [{"at": "2026-11-21T12:00:00+00:00", "text": "quiet", "tokens": 3}]}
     assert times.read(answer) == {"runs": [{"at": "today 01:00", "text": "quiet", "tokens": 3}]}
 

@@ -7,12 +7,12 @@ import pytest
 from agentd.app.doctor.examine import examine
 from agentd.app.doctor.memory_checks import GraphJournalCheck
 from agentd.core.health import Level
-from agentd.memory.graph.graph_exchange import Logged
+from agentd.memory.graph.graph_exchange import ChainVerdict
 from agentd.memory.graph.journal import Verdict
 
-SOUND = Logged(Verdict(7))
-BROKEN = Logged(Verdict(2, 3, "it is missing: the log was cut off"))
-CHANGED = Logged(Verdict(7), ("ada",))
+SOUND = ChainVerdict(Verdict(7))
+BROKEN = ChainVerdict(Verdict(2, 3, "it is missing: the log was cut off"))
+CHANGED = ChainVerdict(Verdict(7), ("ada",))
 
 
 @pytest.mark.parametrize(

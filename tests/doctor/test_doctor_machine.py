@@ -19,7 +19,7 @@ from agentd.app.doctor.machine_checks import (
     SqliteVersionCheck,
 )
 from agentd.app.doctor.service_checks import LingerCheck, UnitFileCheck
-from agentd.core.paths import Places
+from agentd.core.paths import DaemonPaths
 from agentd.storage.erasing import mark_unclean
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
@@ -27,10 +27,12 @@ from agentd.testing import FakeClock
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
+def places(tmp_path: Path) -> DaemonPaths:
     """A home as the daemon leaves it; its name needs quotes in a shell."""
     home = tmp_path / "my home's"
-    places = Places(home / "config.toml", home / "workspace", home / "state", home / "agentd.sock")
+    places = DaemonPaths(
+        home / "config.toml", home / "workspace", home / "state", home / "agentd.sock"
+    )
     for folder in (home, places.workspace, places.state_dir, places.state_dir / "logs"):
         folder.mkdir(mode=0o700)
     for file in (places.config_file, places.state_dir / "state.db", places.socket):
@@ -42,7 +44,9 @@ def places(tmp_path: Path) -> Places:
     "name",
     [".", "config.toml", "agentd.sock", "workspace", "state", "state/logs", "state/state.db"],
 )
-async def test_what_others_can_reach_fails_until_the_cure_is_run(places: Places, name: str) -> None:
+async def test_what_others_can_reach_fails_until_the_cure_is_run(
+    places: DaemonPaths, name: str
+) -> None:
     check = PermissionsCheck(places, places.workspace)
     assert (await check.look()).level == "ok"
     path = places.config_file.parent / name
@@ -54,7 +58,7 @@ async def test_what_others_can_reach_fails_until_the_cure_is_run(places: Places,
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
-async def test_a_file_of_somebody_else_fails_until_the_cure_is_run(places: Places) -> None:
+async def test_a_file_of_somebody_else_fails_until_the_cure_is_run(places: DaemonPaths) -> None:
     check = PermissionsCheck(places, places.workspace)
     os.chown(places.config_file, 4242, -1)
     cure = (await check.look()).cure
@@ -121,7 +125,7 @@ async def test_a_socket_path_is_told_from_the_length_on_that_others_cannot_reach
     assert (await SocketPathCheck(Path("/" + "x" * 107)).look()).level == "warn"
 
 
-async def test_leftovers_are_told_until_they_are_removed(places: Places) -> None:
+async def test_leftovers_are_told_until_they_are_removed(places: DaemonPaths) -> None:
     clock = FakeClock(datetime.now(UTC))
     check = LeftoversCheck(places.state_dir, places.workspace, clock)
     assert (await check.look()).level == "ok"
@@ -144,7 +148,7 @@ async def test_leftovers_are_told_until_they_are_removed(places: Places) -> None
     assert (await check.look()).level == "ok"
 
 
-async def test_what_a_restore_moved_aside_is_told_until_it_is_removed(places: Places) -> None:
+async def test_what_a_restore_moved_aside_is_told_until_it_is_removed(places: DaemonPaths) -> None:
     check = MovedAsideCheck(places, places.workspace)
     assert (await check.look()).level == "ok"
     places.workspace.mkdir(exist_ok=True)

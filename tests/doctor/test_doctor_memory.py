@@ -16,7 +16,7 @@ from agentd.app.doctor.memory_checks import (
     RequiredFilesCheck,
     SharedFoldersCheck,
 )
-from agentd.core.turn import MAIN, Kind, SessionKey, TurnRequest
+from agentd.core.turn import MAIN, SessionKey, SessionKind, TurnRequest
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.index.search.live import LiveIndex
 from agentd.memory.recall import MemoryRecall
@@ -115,7 +115,7 @@ async def test_a_note_that_is_a_link_is_told_until_it_is_a_file(house: SimpleNam
 async def test_a_missing_file_of_the_prompt_is_told_until_it_is_back(
     house: SimpleNamespace,
 ) -> None:
-    check = RequiredFilesCheck(lambda: house.injection.audit(Kind.MAIN))
+    check = RequiredFilesCheck(lambda: house.injection.audit(SessionKind.MAIN))
     assert (await check.look()).level == "ok"
     (house.root / "SOUL.md").unlink()
     found = await check.look()

@@ -11,8 +11,8 @@ import pytest
 
 from agentd.app.doctor.search_checks import EmbedderCheck, SearchCheck
 from agentd.core.health import Finding
-from agentd.core.search import Found, IndexState, SearchQuery, Source
-from agentd.core.turn import Kind
+from agentd.core.search import IndexState, SearchQuery, SearchResult, Source
+from agentd.core.turn import SessionKind
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
 from agentd.testing import FakeClock, MemoryIndexDouble, MemorySessions
@@ -65,10 +65,10 @@ async def test_words_that_are_only_found_somewhere_else_are_not_found(
     house: SimpleNamespace,
 ) -> None:
     class Elsewhere:
-        async def search(self, query: SearchQuery, kind: Kind) -> Found:
+        async def search(self, query: SearchQuery, kind: SessionKind) -> SearchResult:
             found = await house.recall.search(SearchQuery("attic"), kind)
             assert query.text.endswith("the xylophone is in the attic")
-            return Found(tuple(h for h in found.hits if h.chunk.path != NOTE), "no_match")
+            return SearchResult(tuple(h for h in found.hits if h.chunk.path != NOTE), "no_match")
 
     found = await SearchCheck(house.files, Elsewhere(), state_of()).look()
     assert (found.level, "no_match" in found.text) == ("fail", True)
@@ -88,8 +88,8 @@ class Answering:
     def __init__(self, *reasons: str) -> None:
         self.reasons = list(reasons)
 
-    async def search(self, query: SearchQuery, kind: Kind) -> Found:
-        return Found((), self.reasons.pop(0) if len(self.reasons) > 1 else self.reasons[0])
+    async def search(self, query: SearchQuery, kind: SessionKind) -> SearchResult:
+        return SearchResult((), self.reasons.pop(0) if len(self.reasons) > 1 else self.reasons[0])
 
 
 async def meaning(

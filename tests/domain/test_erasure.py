@@ -14,8 +14,8 @@ from agentd.core.erasure import (
     MASK,
     Erasure,
     Excerpt,
-    Mark,
-    Sought,
+    PlacedWords,
+    UntracedFact,
     join_erasures,
     mask_spans,
     offset_after_masking,
@@ -81,7 +81,7 @@ def test_a_text_without_the_words_stays_as_it_is(before, span, after):
 
 
 def test_a_mark_counts_at_its_place_alone():
-    erasure = Erasure(marks=(Mark(ROW, "tea"),))
+    erasure = Erasure(marks=(PlacedWords(ROW, "tea"),))
     assert erasure.masked("tea, please: Tea", ROW) == f"{MASK}, please: {MASK}"
     assert erasure.masked("tea, please", "sessions/main.jsonl:5") == "tea, please"
     assert erasure.masked("tea, please") == "tea, please"
@@ -89,7 +89,7 @@ def test_a_mark_counts_at_its_place_alone():
 
 
 def test_a_mark_with_a_start_is_one_occurrence():
-    erasure = Erasure(marks=(Mark(ROW, "Yes", 5),))
+    erasure = Erasure(marks=(PlacedWords(ROW, "Yes", 5),))
     assert erasure.masked("Yes. Yes, yes", ROW, begins=0) == f"Yes. {MASK}, yes"
     assert erasure.masked("Yes, yes", ROW, begins=5) == f"{MASK}, yes"
     assert erasure.masked("Yes. Yes", ROW) == "Yes. Yes", "it is not said where the text begins"
@@ -99,7 +99,7 @@ def test_a_mark_with_a_start_is_one_occurrence():
 
 def test_a_mark_is_found_although_other_words_of_its_row_were_masked_since():
     text = "I live in London. Tea. The rest is about something else. Tea?"
-    erasure = Erasure(marks=(Mark(ROW, "Tea", text.index("Tea")),))
+    erasure = Erasure(marks=(PlacedWords(ROW, "Tea", text.index("Tea")),))
     shorter = text.replace("I live in London", MASK)
     assert erasure.masked(shorter, ROW, begins=0) == shorter.replace("Tea.", f"{MASK}.")
 
@@ -144,7 +144,7 @@ def test_names_of_all_scripts_are_found_behind_the_escapes_of_json(name):
 
 
 def test_a_glimpse_sees_the_marks_of_a_place():
-    erasure = Erasure(marks=(Mark(ROW, "tea"),))
+    erasure = Erasure(marks=(PlacedWords(ROW, "tea"),))
     assert erasure.glimpsed('["tea"]', ROW)
     assert not erasure.glimpsed('["tea"]')
 
@@ -153,10 +153,10 @@ def test_it_survives_json_and_what_an_older_agentd_began_goes_by_sentences():
     at = datetime(2026, 5, 4, 9, 40, tzinfo=UTC)
     erasure = Erasure(
         ("a b c",),
-        (Mark(ROW, "tea", 3), Mark("alerts:5", "x")),
+        (PlacedWords(ROW, "tea", 3), PlacedWords("alerts:5", "x")),
         ("s",),
         ("k3f9",),
-        (Sought("k3f9", "a b c", "c", ("q",), (ROW,), at), Sought("x", "y")),
+        (UntracedFact("k3f9", "a b c", "c", ("q",), (ROW,), at), UntracedFact("x", "y")),
     )
     assert Erasure.from_json(json.loads(json.dumps(erasure.as_json()))) == erasure
     old = {"phrases": ["I live in Ulm."], "values": [["Ulm", []]]}
@@ -164,8 +164,10 @@ def test_it_survives_json_and_what_an_older_agentd_began_goes_by_sentences():
 
 
 def test_several_are_one():
-    one, other = Erasure(("a",), (Mark("x:1", "b"),)), Erasure(("a", "c"), ids=("i",))
-    assert join_erasures([one, other]) == Erasure(("a", "c"), (Mark("x:1", "b"),), ids=("i",))
+    one, other = Erasure(("a",), (PlacedWords("x:1", "b"),)), Erasure(("a", "c"), ids=("i",))
+    assert join_erasures([one, other]) == Erasure(
+        ("a", "c"), (PlacedWords("x:1", "b"),), ids=("i",)
+    )
 
 
 @given(st.text(max_size=40), st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=4))

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.spans import shift_spans
-from agentd.core.text import Folded, plain, stretches, trim_punctuation
+from agentd.core.text import FoldedText, plain, stretches, trim_punctuation
 
 
 def found(words: str, text: str) -> list[str]:
-    wanted = trim_punctuation(Folded(words).text)
-    return [text[start:end] for start, end in Folded(text).places(wanted)]
+    wanted = trim_punctuation(FoldedText(words).text)
+    return [text[start:end] for start, end in FoldedText(text).places(wanted)]
 
 
 @pytest.mark.parametrize(
@@ -53,16 +53,16 @@ def test_what_was_escaped_by_json_is_found(before, after):
 
 @given(st.text(alphabet="ab \n\u0301é—-'’\\nu\u200b中", max_size=80))
 def test_places_are_parts_that_fold_to_the_words(text):
-    folded = Folded(text)
+    folded = FoldedText(text)
     for words in {trim_punctuation(part) for part in folded.text.split(" ")} - {""}:
         for start, end in folded.places(words):
             assert 0 <= start < end <= len(text)
-            assert words in Folded(text[start:end]).text
+            assert words in FoldedText(text[start:end]).text
 
 
 @given(st.text(max_size=200))
 def test_the_quick_form_never_misses_what_is_there(text):
-    for word in Folded(text).text.split(" "):
+    for word in FoldedText(text).text.split(" "):
         if word.isalnum() and word.isascii():
             assert word in plain(text)
 
@@ -98,14 +98,14 @@ LINES = st.one_of(
 
 @given(LINES, st.data())
 def test_words_stand_nowhere_but_in_the_stretches_where_one_of_them_does(text, data):
-    whole = Folded(text)
+    whole = FoldedText(text)
     told = whole.text.split(" ")
     first = data.draw(st.integers(0, len(told) - 1))
     end = data.draw(st.integers(first + 1, len(told)))
     words = trim_punctuation(" ".join(told[first:end]))
     for key in words.split():
         near = stretches(text, {key: len(words.split())})
-        there = [s for a, b in near for s in shift_spans(Folded(text[a:b]).places(words), a)]
+        there = [s for a, b in near for s in shift_spans(FoldedText(text[a:b]).places(words), a)]
         assert there == list(whole.places(words))
 
 

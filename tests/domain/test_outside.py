@@ -23,7 +23,7 @@ from agentd.core.outside import from_outside, is_marked, replace_spans, without_
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import MAIN, TurnRequest
 from agentd.engine.compaction.extract import wanted_identifiers
-from agentd.engine.context import PromptContext, build_prompt, render_past
+from agentd.engine.context import TurnPromptParts, build_prompt, render_past
 from agentd.testing import check_messages
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
@@ -145,6 +145,6 @@ def test_whatever_was_said_the_rest_is_a_conversation_that_a_service_takes(steps
     assert not any(r.source.tainted for r in kept if r.seq <= upto)
     assert EVIL not in "".join(words([r for r in kept if r.seq <= upto]))
     request = TurnRequest(MAIN, "go on", "m")
-    scene = PromptContext(request, ("sys",), (), render_past(kept), "", "scripted")
+    scene = TurnPromptParts(request, ("sys",), (), render_past(kept), "", "scripted")
     now = row(rows[-1].seq + 1, USER, Text("go on"), source=BY_OWNER)
     check_messages(build_prompt(scene, [now]).messages)

@@ -8,7 +8,7 @@ import agentd
 from agentd.core.beat import Reason
 from agentd.core.fact import Category, ChangeKind, FactSource, FactStatus, Refusal
 from agentd.core.job import JobReason
-from agentd.core.search import EmptyReason, Lack
+from agentd.core.search import EmptyReason, SearchShortfall
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?[+-]\d\d:\d\d")
 KEY = re.compile(r"main|(?:chat|group|isolated):.+")
@@ -187,7 +187,7 @@ HIT = {
     "scores": {str: float},
     "newer": str,
 }
-FOUND = {"results": [HIT], "reason": frozenset({"", *EmptyReason, *Lack})}
+FOUND = {"results": [HIT], "reason": frozenset({"", *EmptyReason, *SearchShortfall})}
 FILE = {
     "path": str,
     "text": str,

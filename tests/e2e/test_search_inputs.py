@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentd.core.search import EmptyReason, Lack
+from agentd.core.search import EmptyReason, SearchShortfall
 from tests.e2e.contract import Json, Wire, World
 from tests.e2e.shell import Shell, a_shell
 
@@ -20,7 +20,7 @@ NOTES = {
     NOTE: "- The boiler code is 4417, Übung macht den Meister.\n- 明日のランチを予約する\n- مفتاح القبو خلف الساعة\n",
     "projects/boat.md": "# Boat\n\nThe boat lies in Kiel; its licence is DE-KI-4711-B. 🚤\n",
 }
-FINE = frozenset({"", *Lack})  # what an answer with hits may say
+FINE = frozenset({"", *SearchShortfall})  # what an answer with hits may say
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_the_note_is_found_whatever_stands_around_its_words(wire: Wire, query: s
 )
 def test_any_text_gets_hits_or_the_reason_why_there_are_none(wire: Wire, query: str) -> None:
     found = wire.call("_agentd/memory/search", {"query": query, "min_score": 0.999})
-    assert bool(found["results"]) or found["reason"] in {*EmptyReason, *Lack}
+    assert bool(found["results"]) or found["reason"] in {*EmptyReason, *SearchShortfall}
 
 
 @pytest.mark.parametrize("query", ["", "   \n", "?!…", '"""', "*()", "→" * 9, "--", "\u200b"])

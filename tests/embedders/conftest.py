@@ -10,14 +10,14 @@ from contextlib import ExitStack, asynccontextmanager
 import pytest
 
 from agentd.memory.index.embedding.export import clean
-from agentd.memory.index.embedding.spec import Spec
+from agentd.memory.index.embedding.spec import ModelSpec
 from agentd.memory.index.embedding.worker import Worker
 from agentd.testing import FakeClock
 
 FAKE = """
 import json, os, signal, struct, sys
 from agentd.memory.index.embedding.worker_main import settle
-from agentd.memory.index.embedding.worker_main import Wire
+from agentd.memory.index.embedding.worker_main import WorkerPipes
 
 DIMENSION = 4
 
@@ -28,7 +28,7 @@ def vector(text):
 
 
 settle(os.getppid())
-wire = Wire()
+wire = WorkerPipes()
 spec = wire.receive().head
 os.path.exists("gate") or os.mkfifo("gate")
 print("libraries print what they like")
@@ -88,7 +88,7 @@ def serving(tmp_path, clock, fake):
 
     @asynccontextmanager
     async def serving(source: str = "fine", **settings) -> AsyncIterator[Worker]:
-        spec = Spec("onnx", "fake-4", source, 4, **settings)
+        spec = ModelSpec("onnx", "fake-4", source, 4, **settings)
         folder = tmp_path / "run"
         worker = Worker(spec, clean(os.environ, folder, 1), folder, clock, fake)
         async with asyncio.TaskGroup() as group:

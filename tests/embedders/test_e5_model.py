@@ -21,7 +21,7 @@ from agentd.memory.index.embedding.export import clean
 from agentd.memory.index.embedding.onnx_files import sha256
 from agentd.memory.index.embedding.places import are_installed
 from agentd.memory.index.embedding.worker import Worker
-from agentd.memory.index.embedding.worker_main import Joined
+from agentd.memory.index.embedding.worker_main import JoinedModels
 from agentd.testing import FakeClock
 
 needs_weights = pytest.mark.skipif(
@@ -164,12 +164,12 @@ class Fixed:
 
 
 def test_the_cosine_of_joined_vectors_is_the_weighted_mean_of_the_cosines():
-    left = Joined(((Fixed([1, 0]), 1.0), (Fixed([0, 1, 0]), 3.0)))
-    right = Joined(((Fixed([0, 1]), 1.0), (Fixed([0, 0.8, 0.6]), 3.0)))
+    left = JoinedModels(((Fixed([1, 0]), 1.0), (Fixed([0, 1, 0]), 3.0)))
+    right = JoinedModels(((Fixed([0, 1]), 1.0), (Fixed([0, 0.8, 0.6]), 3.0)))
     (one,), (other,) = (it.embed(["x"], query=False) for it in (left, right))
     assert one.shape == (5,)
     assert one @ other == pytest.approx((1 * 0 + 3 * 0.8) / 4)
-    assert not Joined(((Fixed([0.0]), 1.0),)).embed(["x"], query=True).any()
+    assert not JoinedModels(((Fixed([0.0]), 1.0),)).embed(["x"], query=True).any()
 
 
 @needs_weights

@@ -12,7 +12,7 @@ from agentd.app.config import Config
 from agentd.core.errors import EmbedderFault
 from agentd.core.paths import daemon_places
 from agentd.core.turn import Origin, Usage
-from agentd.engine.budget import Budget, BudgetSettings, Price
+from agentd.engine.budget import Budget, BudgetSettings, TokenPrice
 from agentd.memory.index.embedding import lazy_static
 from agentd.memory.index.embedding.assembly import open_embedders
 from agentd.memory.index.embedding.embedding_settings import EmbedderSettings, ModelSettings
@@ -121,7 +121,7 @@ async def test_what_a_service_reads_is_in_the_ledger_under_its_own_name(tmp_path
     search = Config().memory_search.model_copy(update={"provider": "openai", "embedder": model})
     config = Config(memory_search=search)
     environ = {"AGENTD_HOME": str(tmp_path)}
-    budget = Budget(BudgetSettings(prices={"m": Price(input=2.0, output=0.0)}))
+    budget = Budget(BudgetSettings(prices={"m": TokenPrice(input=2.0, output=0.0)}))
     runtime = RuntimeContext(config, daemon_places(environ), clock, environ, budget)
     ledger = MemoryLedger(clock)
     async with memory.open_embedders(runtime, ledger) as embedders:

@@ -14,10 +14,10 @@ pytest.importorskip("huggingface_hub", reason="the extra onnx is not installed (
 FETCH = """
 import sys
 from agentd.memory.index.embedding.hub import fetch
-from agentd.memory.index.embedding.spec import Spec
+from agentd.memory.index.embedding.spec import ModelSpec
 from agentd.core.errors import EmbedderFault
 
-spec = Spec("sentence-transformers", "tiny", sys.argv[1], 4, download=sys.argv[2])
+spec = ModelSpec("sentence-transformers", "tiny", sys.argv[1], 4, download=sys.argv[2])
 try:
     print(fetch(spec, lambda text: print(text, file=sys.stderr)))
 except EmbedderFault as fault:

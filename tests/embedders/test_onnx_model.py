@@ -11,7 +11,7 @@ import pytest
 from agentd.core.errors import EmbedderFault
 from agentd.memory.index.embedding.export import clean
 from agentd.memory.index.embedding.onnx_files import sha256
-from agentd.memory.index.embedding.spec import Spec
+from agentd.memory.index.embedding.spec import ModelSpec
 from agentd.memory.index.embedding.worker import Worker
 from agentd.testing import FakeClock
 from tests.embedders.tiny_net import make_net
@@ -79,7 +79,7 @@ async def test_the_real_process_serves_it_and_refuses_a_changed_export(folder, t
     card["sha256"] = {name: sha256(folder / name) for name in ("model.onnx", "tokenizer.json")}
     (folder / "manifest.json").write_text(json.dumps(card))
     clock, models = FakeClock(), tmp_path / "models"
-    spec = Spec("onnx", "tiny-3", str(folder), 3)
+    spec = ModelSpec("onnx", "tiny-3", str(folder), 3)
     worker = Worker(spec, clean(os.environ, models, 1), models, clock)
     async with asyncio.TaskGroup() as group:
         run = group.create_task(worker.run())

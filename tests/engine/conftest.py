@@ -15,7 +15,7 @@ from agentd.core.ports import Approver, Provider, Tool
 from agentd.core.prompt import ContextBlock
 from agentd.core.transcript import NOTHING_OFFERED
 from agentd.core.turn import MAIN, SessionKey, Turn, TurnRequest
-from agentd.engine.assembly import EnginePorts, Wording, build_engine, slice_tokens
+from agentd.engine.assembly import EnginePorts, PromptTexts, build_engine, slice_tokens
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.plan import thresholds
 from agentd.engine.queue import Ticket
@@ -88,7 +88,7 @@ class World:
                 offer=self.offer,
                 record=SqliteServiceRecord(self.db, self.clock, self.service),
             ),
-            Wording("You are the agent.", "Light.", "Summarise."),
+            PromptTexts("You are the agent.", "Light.", "Summarise."),
             limits,
             agent=self.settings,
             compaction=self.compaction_settings,

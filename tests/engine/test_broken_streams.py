@@ -15,13 +15,13 @@ import pytest
 from agentd.core.errors import ProviderError
 from agentd.core.event import AnswerRetracted
 from agentd.core.message import Message, ToolUse, assistant
-from agentd.core.prompt import Answered, Effect, ModelStop, Prompt, TextDelta, ToolSpec
+from agentd.core.prompt import AnswerCompleted, Effect, ModelStop, Prompt, TextDelta, ToolSpec
 from agentd.core.tool import ToolOutput
 from agentd.core.transcript import RowRole
 from agentd.core.turn import SessionKey, StopReason, Turn, Usage
 from agentd.providers.faults import failure
 from agentd.providers.provider_settings import ServiceSettings
-from agentd.providers.resilience import CircuitBreaker, Retrying
+from agentd.providers.resilience import CircuitBreaker, RetryingProvider
 from agentd.testing import FakeClock
 from tests.streams.breaking import CUTS, FAULTS, SILENCE, Broken, Service, broken
 from tests.streams.reading import Said, said
@@ -217,7 +217,7 @@ class Hurried(FakeClock):
 async def test_of_a_broken_try_nothing_is_in_the_answer_of_the_next(world, wire, name) -> None:
     def trying(provider: Any) -> CircuitBreaker:
         clock = Hurried()
-        return CircuitBreaker(Retrying(provider, ServiceSettings(), clock), clock)
+        return CircuitBreaker(RetryingProvider(provider, ServiceSettings(), clock), clock)
 
     judge = await judged(world, wire, name, 47, trying, CUTS)
     assert not judge.wrong, "\n".join(judge.wrong[:20])
@@ -261,7 +261,7 @@ class Instead:
             if (message := self.answer(words)) is None:
                 raise
             stop = ModelStop.TOOL_USE if message.tool_uses else ModelStop.END_TURN
-            yield Answered(message, stop, Usage(1, 1), self.model, self.name)
+            yield AnswerCompleted(message, stop, Usage(1, 1), self.model, self.name)
 
 
 class Sulking(Instead):

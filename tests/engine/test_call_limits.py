@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentd.core.event import ToolCallStarted
 from agentd.core.message import Message, Role, ToolResult, ToolUse
-from agentd.core.prompt import Answered, Effect, ModelStop, ToolSpec
+from agentd.core.prompt import AnswerCompleted, Effect, ModelStop, ToolSpec
 from agentd.core.tool import ToolOutput
 from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import MAIN, TurnRequest, Usage
@@ -101,7 +101,7 @@ async def test_the_tools_of_a_turn_together_answer_no_more_than_it_may_hold(worl
 def test_many_calls_with_one_id_are_told_apart_in_time_that_grows_with_their_number() -> None:
     def work(size: int) -> None:
         calls = Message(Role.ASSISTANT, tuple(ToolUse("same", "talk", {}) for _ in range(size)))
-        blocks = _storable(Answered(calls, ModelStop.TOOL_USE, Usage(), "m", "p"), ())
+        blocks = _storable(AnswerCompleted(calls, ModelStop.TOOL_USE, Usage(), "m", "p"), ())
         assert len({block.id for block in blocks}) == size
 
     assert growth(work, 1_000) < QUADRATIC

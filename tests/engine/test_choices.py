@@ -6,11 +6,11 @@ import pytest
 
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import ToolOutput
-from agentd.core.transcript import Choices, Mode, Offer
+from agentd.core.transcript import ApprovalMode, AvailableChoices, Choices
 from agentd.core.turn import MAIN, Origin, SessionKey, TurnRequest
 from agentd.testing import call
 
-OFFER = Offer(("usual", "other"), ("low", "high"))
+OFFER = AvailableChoices(("usual", "other"), ("low", "high"))
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ async def test_a_silent_turn_does_not_follow_the_choices(offering) -> None:
     assert (offering.provider.prompts[-1].model, offering.provider.prompts[-1].effort) == (None, "")
 
 
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", ApprovalMode)
 async def test_tools_are_told_whether_to_ask_first(world, mode) -> None:
     seen = []
 
@@ -60,4 +60,4 @@ async def test_tools_are_told_whether_to_ask_first(world, mode) -> None:
     await world.store.choose(MAIN, Choices(mode))
     world.provider.say(call("looking", "c1"), "ok")
     await world.say("hi")
-    assert seen == [mode is Mode.ASK]
+    assert seen == [mode is ApprovalMode.ASK]

@@ -10,7 +10,7 @@ import pytest
 from agentd.core.errors import ProviderError, ShuttingDown, StorageFull
 from agentd.core.message import assistant
 from agentd.core.ports import Provider
-from agentd.core.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
+from agentd.core.prompt import AnswerCompleted, ModelStop, Prompt, ProviderEvent, TextDelta
 from agentd.core.turn import MAIN, Origin, Usage
 from agentd.engine.budget import Charges
 from agentd.engine.completion import Completions
@@ -67,7 +67,7 @@ class Stopping:
         self.stop = stop
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ProviderEvent]:
-        yield Answered(assistant("half a"), self.stop, Usage(5, 5), self.model, self.name)
+        yield AnswerCompleted(assistant("half a"), self.stop, Usage(5, 5), self.model, self.name)
 
 
 async def test_an_answer_that_was_cut_says_so() -> None:

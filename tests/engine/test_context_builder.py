@@ -7,8 +7,8 @@ import pytest
 from agentd.core.errors import StorageError
 from agentd.core.prompt import ContextBlock, Effect, Rank, ToolSpec
 from agentd.core.transcript import NOTHING_OFFERED, History
-from agentd.core.turn import MAIN, Context, Kind, TurnRequest
-from agentd.engine.context import ContextBuilder, Instructions
+from agentd.core.turn import MAIN, PromptScope, SessionKind, TurnRequest
+from agentd.engine.context import Instructions, PromptGatherer
 from agentd.testing import FakeClock, ScriptedProvider
 
 
@@ -31,7 +31,7 @@ class NoTools:
 async def test_a_source_that_is_left_out_is_not_even_asked():
     cheap, dear = Counting("files"), Counting("facts")
     words = Instructions("You are the agent.", "Light.")
-    builder = ContextBuilder(
+    builder = PromptGatherer(
         (cheap, dear), NoTools(), FakeClock(), ScriptedProvider(), words, NOTHING_OFFERED
     )
     request = TurnRequest(MAIN, "", "")
@@ -55,7 +55,7 @@ class Ranked:
 async def test_the_system_prompt_has_the_order_of_the_ranks_whatever_that_of_the_sources():
     backwards = [Ranked(rank) for rank in reversed(Rank)]
     words = Instructions("You are the agent.", "Light.")
-    builder = ContextBuilder(
+    builder = PromptGatherer(
         backwards, NoTools(), FakeClock(), ScriptedProvider(), words, NOTHING_OFFERED
     )
     context = await builder.for_turn(TurnRequest(MAIN, "", ""), History(MAIN))
@@ -74,7 +74,7 @@ async def test_a_source_that_breaks_is_told_and_its_block_alone_is_missing():
     broken = Broken()
     words = Instructions("You are the agent.", "Light.")
     sources = (broken, Counting("files"))
-    builder = ContextBuilder(
+    builder = PromptGatherer(
         sources, NoTools(), FakeClock(), ScriptedProvider(), words, NOTHING_OFFERED
     )
     request = TurnRequest(MAIN, "", "")
@@ -99,7 +99,7 @@ class Some:
 
     def specs(self, request):
         spec = ToolSpec("remember", "Keeps.", {"type": "object"}, Effect.IDEMPOTENT)
-        return (spec,) if request.kind is Kind.MAIN else ()
+        return (spec,) if request.kind is SessionKind.MAIN else ()
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ class Some:
 )
 async def test_what_is_said_about_a_tool_is_said_where_it_is(session, said):
     words = Instructions("You are the agent.", "Light.", {"remember": "- Remember."})
-    builder = ContextBuilder((), Some(), FakeClock(), ScriptedProvider(), words, NOTHING_OFFERED)
+    builder = PromptGatherer((), Some(), FakeClock(), ScriptedProvider(), words, NOTHING_OFFERED)
     context = await builder.for_turn(TurnRequest(session, "", ""), History(session))
     assert context.system == (said,)
-    light = TurnRequest(session, "", "", context=Context.LIGHT)
+    light = TurnRequest(session, "", "", context=PromptScope.LIGHT)
     assert (await builder.for_turn(light, History(session))).system == ("Light.",)

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from agentd.core.errors import StorageFull
-from agentd.engine.workers import AGAIN, DAY, FIRST, Daily
+from agentd.engine.workers import AGAIN, DAY, FIRST, DailyWorker
 from agentd.testing import FakeClock
 
 
@@ -29,7 +29,7 @@ class Work:
 @asynccontextmanager
 async def running(work):
     clock = FakeClock()
-    daily = Daily("tidying", work, clock)
+    daily = DailyWorker("tidying", work, clock)
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(daily.run())
         await clock.settle()
@@ -51,7 +51,7 @@ async def test_it_begins_some_minutes_after_the_start_and_then_every_day():
 
 async def test_it_tells_when_it_is_due_and_work_by_hand_changes_nothing_of_that():
     work = Work()
-    assert Daily("tidying", work, FakeClock()).next_due is None
+    assert DailyWorker("tidying", work, FakeClock()).next_due is None
     work.errors = [StorageFull("the disk is full"), StorageFull("still")]
     async with running(work) as (clock, daily):
         assert daily.next_due == clock.now() + timedelta(seconds=FIRST)

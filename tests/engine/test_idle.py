@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from agentd.core.prompt import Prompt
-from agentd.core.turn import MAIN, Context, Origin, TurnRequest
+from agentd.core.turn import MAIN, Origin, PromptScope, TurnRequest
 from agentd.engine.settings import AgentSettings
 from agentd.testing import ScriptedProvider
 
@@ -58,7 +58,7 @@ async def test_beats_and_alerts_do_not_keep_a_conversation_alive(world) -> None:
     await start(world, 4)
     world.clock.jump(timedelta(hours=3))
     await world.store.notice(MAIN, "the bin must go out", "alert")
-    beat = TurnRequest(MAIN, "look", "beat:1", Origin.HEARTBEAT, Context.SESSION)
+    beat = TurnRequest(MAIN, "look", "beat:1", Origin.HEARTBEAT, PromptScope.SESSION)
     await (await world.sessions.submit(beat)).wait()
     world.clock.jump(timedelta(hours=2))
     await world.say("hello again")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentd.core.event import Noticed
+from agentd.core.event import NoticeGiven
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import ToolOutput
 from agentd.core.turn import Origin, TurnRequest
@@ -44,11 +44,11 @@ async def test_the_user_is_told_in_the_turn(world):
     ticket = await world.submit(f"check {KEY} for me")
     await ticket.wait()
     assert ticket.receipt.redacted == 1
-    (told,) = [event for event in world.events.events if isinstance(event, Noticed)]
+    (told,) = [event for event in world.events.events if isinstance(event, NoticeGiven)]
     assert told.tag == "redacted"
     assert "holds a key" in told.text
     await world.say("no key")
-    assert len([event for event in world.events.events if isinstance(event, Noticed)]) == 1
+    assert len([event for event in world.events.events if isinstance(event, NoticeGiven)]) == 1
 
 
 async def test_what_a_tool_found_is_read_in_the_same_turn_and_kept_without_the_key(world):

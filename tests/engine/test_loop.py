@@ -10,9 +10,9 @@ import pytest
 
 from agentd.core.errors import InvalidRequest, NotFound, ProviderError, ShuttingDown
 from agentd.core.event import AnswerDelayed, AnswerRetracted, TextChunk
-from agentd.core.message import Message, Opaque, Role, Text, ToolResult, ToolUse, assistant
+from agentd.core.message import Message, OpaqueBlock, Role, Text, ToolResult, ToolUse, assistant
 from agentd.core.prompt import (
-    Answered,
+    AnswerCompleted,
     Effect,
     ModelStop,
     Prompt,
@@ -30,13 +30,13 @@ from agentd.core.tool import (
     ToolOutput,
 )
 from agentd.core.transcript import NewRow, RowRole
-from agentd.core.turn import MAIN, Kind, Origin, SessionKey, StopReason, TurnRequest, Usage
+from agentd.core.turn import MAIN, Origin, SessionKey, SessionKind, StopReason, TurnRequest, Usage
 from agentd.interfaces.tools.memory_write import MemoryWrite
 from agentd.testing import Answers, ScriptedProvider, call, check_messages
 from agentd.workspace.files import Files
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
-THOUGHT = Opaque("scripted", {"type": "thinking", "signature": "s"})
+THOUGHT = OpaqueBlock("scripted", {"type": "thinking", "signature": "s"})
 
 
 class Stopping(ScriptedProvider):
@@ -55,7 +55,7 @@ class Stopping(ScriptedProvider):
             if isinstance(block, Text):
                 yield TextDelta(block.text)
                 await asyncio.sleep(0)
-        yield Answered(message, stop, Usage(1, 1), "scripted-1", "scripted")
+        yield AnswerCompleted(message, stop, Usage(1, 1), "scripted-1", "scripted")
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ async def test_a_tool_that_breaks_while_it_is_settled_does_not_keep_the_daemon_d
     await world.store.begin(receipt.turn_id)
     asked = NewRow(RowRole.ASSISTANT, (ToolUse("c", "broken", {}),))
     await world.store.append(receipt.turn_id, asked)
-    made = ToolCall("c", "broken", {}, MAIN, Kind.MAIN, Origin.USER)
+    made = ToolCall("c", "broken", {}, MAIN, SessionKind.MAIN, Origin.USER)
     file = FileIntent("x.md", FileAction.WRITE, "", "a", b"x")
     await world.journal.intend(receipt.turn_id, Intent(made, file))
     await world.stop()
@@ -297,7 +297,7 @@ async def test_a_stop_returns_in_time_though_the_model_does_not_let_go(world) ->
                     await released.wait()
                 except asyncio.CancelledError:
                     continue
-            yield Answered(
+            yield AnswerCompleted(
                 assistant("late"), ModelStop.END_TURN, Usage(1, 1), "scripted-1", "scripted"
             )
 
@@ -369,7 +369,7 @@ async def test_an_effect_on_the_world_is_never_repeated_after_a_crash(world) -> 
     await world.store.begin(receipt.turn_id)
     asked = NewRow(RowRole.ASSISTANT, (ToolUse("c", "pay", {}),))
     await world.store.append(receipt.turn_id, asked)
-    made = ToolCall("c", "pay", {}, MAIN, Kind.MAIN, Origin.USER)
+    made = ToolCall("c", "pay", {}, MAIN, SessionKind.MAIN, Origin.USER)
     await world.journal.intend(receipt.turn_id, Intent(made))
     assert (await world.say("pay", "m")).text == "ok"  # the same process, without a repair
     assert tool.runs == 0

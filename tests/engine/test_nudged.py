@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from agentd.core.event import Noticed, TextChunk, TurnStarted
+from agentd.core.event import NoticeGiven, TextChunk, TurnStarted
 from agentd.core.turn import MAIN
-from agentd.engine.watchers import Watchers, WhenNoticed
+from agentd.engine.watchers import NoticeCallback, Watchers
 from agentd.engine.workers import CoalescingWorker
 from agentd.testing.models import RecordingSink
 
@@ -36,18 +36,18 @@ async def test_nudges_before_the_work_begins_are_one_and_a_failure_is_no_end() -
 
 def test_only_notices_of_the_tag_call_back() -> None:
     called: list[bool] = []
-    sink = WhenNoticed("compaction", lambda: called.append(True))
+    sink = NoticeCallback("compaction", lambda: called.append(True))
     sink.emit(TurnStarted(MAIN, "m", "hi"))
-    sink.emit(Noticed(MAIN, "cut", "failure"))
+    sink.emit(NoticeGiven(MAIN, "cut", "failure"))
     assert called == []
-    sink.emit(Noticed(MAIN, "shorter", "compaction"))
+    sink.emit(NoticeGiven(MAIN, "shorter", "compaction"))
     assert called == [True]
 
 
 def test_listeners_hear_notices_and_no_words_and_who_is_shown_turns_gets_all() -> None:
     shown, listener = RecordingSink(), RecordingSink()
     watchers = Watchers(shown, listener)
-    words, notice = TextChunk(MAIN, "hel"), Noticed(MAIN, "cut", "failure")
+    words, notice = TextChunk(MAIN, "hel"), NoticeGiven(MAIN, "cut", "failure")
     watchers.emit(words)
     watchers.emit(notice)
     assert shown.events == [words, notice]

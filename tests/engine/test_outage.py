@@ -11,11 +11,11 @@ from agentd.core.errors import ShuttingDown
 from agentd.core.event import AnswerWaits, TurnStarted
 from agentd.core.prompt import Prompt
 from agentd.core.transcript import RowRole
-from agentd.core.turn import MAIN, Context, Origin, SessionKey, StopReason, TurnRequest
+from agentd.core.turn import MAIN, Origin, PromptScope, SessionKey, StopReason, TurnRequest
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.providers.faults import FAULTS, failure
 from agentd.providers.provider_settings import ServiceSettings
-from agentd.providers.resilience import CircuitBreaker, Retrying
+from agentd.providers.resilience import CircuitBreaker, RetryingProvider
 from agentd.testing import ScriptedProvider, call, check_messages
 
 HOURS = timedelta(hours=1)
@@ -63,7 +63,9 @@ async def world(world):
 
 async def begin(world) -> None:
     """Start the engine over the service, in the wrappers that a daemon puts around it."""
-    calls = Retrying(world.service_double, ServiceSettings(), world.clock, chance=lambda: 0.0)
+    calls = RetryingProvider(
+        world.service_double, ServiceSettings(), world.clock, chance=lambda: 0.0
+    )
     world.provider = CircuitBreaker(calls, world.clock)
     await world.start()
 
@@ -102,7 +104,7 @@ async def outcomes(world) -> dict[str, str]:
 
 
 def silent(session: str, name: str, origin: Origin) -> TurnRequest:
-    return TurnRequest(SessionKey(session), "look", name, origin, Context.LIGHT)
+    return TurnRequest(SessionKey(session), "look", name, origin, PromptScope.LIGHT)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -6,7 +6,7 @@ import pytest
 
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Decision, ToolCall, ToolOutput
-from agentd.core.turn import MAIN, Kind, Origin
+from agentd.core.turn import MAIN, Origin, SessionKind
 from agentd.engine.approvals import Ruling, TaintPolicy
 from agentd.testing import Answers, call
 from tests.engine.conftest import World
@@ -16,7 +16,7 @@ POLICY = TaintPolicy(frozenset({"look", "act"}))
 
 def ruled(name, effect, *, tainted=True, guarded=False, origin=Origin.USER):
     spec = ToolSpec(name, "does it", {"type": "object"}, effect, is_guarded=guarded)
-    call = ToolCall("c", name, {}, MAIN, Kind.MAIN, origin, tainted)
+    call = ToolCall("c", name, {}, MAIN, SessionKind.MAIN, origin, tainted)
     judged, ruling = POLICY.judge(call, spec)
     assert judged == call
     return ruling
@@ -111,5 +111,5 @@ async def test_the_results_of_a_tainted_turn_are_tainted(world: World) -> None:
 )
 def test_a_tool_that_asks_does_so_where_the_owner_is_there(origin, tainted, ruling):
     spec = ToolSpec("peek", "p", {"type": "object"}, Effect.EXTERNAL, asks=True)
-    asked = ToolCall("c", "peek", {}, MAIN, Kind.MAIN, origin, tainted)
+    asked = ToolCall("c", "peek", {}, MAIN, SessionKind.MAIN, origin, tainted)
     assert POLICY.judge(asked, spec) == (asked, ruling)

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agentd.core.message import Image, Opaque, Text, ToolResult, ToolUse
+from agentd.core.message import Image, OpaqueBlock, Text, ToolResult, ToolUse
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import MAIN, TurnRequest
-from agentd.engine.context import PromptContext, build_prompt, render_past
+from agentd.engine.context import TurnPromptParts, build_prompt, render_past
 from agentd.testing import FakeClock, check_messages
 
 AT = FakeClock().now()
@@ -45,7 +45,7 @@ def rows_of(turns: list[tuple[str, str]]) -> list[list[Row]]:
         if kind == "pause":
             turn.append(row(RowRole.ASSISTANT, Text("so far")))
         if kind in {"answered", "tool", "pause"}:
-            thought = Opaque("scripted", {"type": "thinking", "thinking": "hm"})
+            thought = OpaqueBlock("scripted", {"type": "thinking", "thinking": "hm"})
             turn.append(row(RowRole.ASSISTANT, thought, Text("answer")))
         if kind == "empty":
             turn.append(row(RowRole.ASSISTANT))
@@ -65,15 +65,15 @@ def test_an_alert_is_told_with_the_owners_clocks() -> None:
     )
     assert "agentd alert of 2026-07-01 14:00 CEST, shown" in render_past([alert], "", zone).notices
     request = TurnRequest(MAIN, "x", "m")
-    scene = PromptContext(request, (), (), render_past(()), "", "scripted", zone=zone)
+    scene = TurnPromptParts(request, (), (), render_past(()), "", "scripted", zone=zone)
     user = Row(2, RowRole.USER, (Text("hi"),), alert.at)
     assert "14:00 CEST" in str(build_prompt(scene, [replace(user, seq=0), alert, user]).messages)
 
 
-def context(past: list[Row], summary: str = "", provider: str = "scripted") -> PromptContext:
+def context(past: list[Row], summary: str = "", provider: str = "scripted") -> TurnPromptParts:
     request = TurnRequest(MAIN, "x", "m")
     before = render_past(past, summary)
-    return PromptContext(request, ("sys",), (), before, "[Now: noon]", provider)
+    return TurnPromptParts(request, ("sys",), (), before, "[Now: noon]", provider)
 
 
 @given(
@@ -115,7 +115,7 @@ def test_a_message_without_words_is_no_hole_in_the_request(words) -> None:
 
 
 def test_thinking_goes_back_word_for_word() -> None:
-    thought = Opaque("anthropic", {"type": "thinking", "signature": "s="})
+    thought = OpaqueBlock("anthropic", {"type": "thinking", "signature": "s="})
     past = [
         Row(1, RowRole.USER, (Text("hi"),), AT),
         Row(2, RowRole.ASSISTANT, (thought, Text("yes")), AT, provider="anthropic"),

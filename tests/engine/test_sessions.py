@@ -17,7 +17,7 @@ from agentd.core.event import TextChunk, ToolCallEnded, ToolCallStarted, TurnEnd
 from agentd.core.message import Text, ToolResult
 from agentd.core.prompt import Prompt
 from agentd.core.transcript import RowRole
-from agentd.core.turn import MAIN, Context, Origin, SessionKey, StopReason, TurnRequest
+from agentd.core.turn import MAIN, Origin, PromptScope, SessionKey, StopReason, TurnRequest
 from agentd.engine.loop import LAST_CALL
 from agentd.testing import MemoryWorkspace, ScriptedProvider, call, check_messages
 
@@ -265,7 +265,7 @@ async def test_a_turn_stops_at_its_limit_of_model_calls(world) -> None:
 
 async def test_tool_calls_of_an_answer_that_was_cut_by_max_tokens_are_not_stored(world) -> None:
     from agentd.core.message import ToolUse, assistant
-    from agentd.core.prompt import Answered, ModelStop
+    from agentd.core.prompt import AnswerCompleted, ModelStop
     from agentd.core.turn import Usage
 
     class Cut:
@@ -273,7 +273,7 @@ async def test_tool_calls_of_an_answer_that_was_cut_by_max_tokens_are_not_stored
 
         async def stream(self, prompt):
             message = assistant("so far", ToolUse("t", "memory_write", {"content": "x"}))
-            yield Answered(message, ModelStop.MAX_TOKENS, Usage(1, 1), "cut-1", "cut")
+            yield AnswerCompleted(message, ModelStop.MAX_TOKENS, Usage(1, 1), "cut-1", "cut")
 
     world.provider = Cut()
     await world.start()
@@ -334,7 +334,7 @@ async def test_a_light_silent_turn_sees_and_leaves_nothing(world) -> None:
     await world.say("secret plans")
     world.provider.say("canary reply")
     request = TurnRequest(
-        SessionKey("heartbeat:main"), "beat", "beat:1", Origin.HEARTBEAT, Context.LIGHT
+        SessionKey("heartbeat:main"), "beat", "beat:1", Origin.HEARTBEAT, PromptScope.LIGHT
     )
     turn = await (await world.sessions.submit(request)).wait()
     assert turn.text == "canary reply"

@@ -8,7 +8,7 @@ from typing import Any
 from agentd.core.compaction import Question
 from agentd.core.turn import MAIN
 from agentd.engine.budget import Charges
-from agentd.engine.loop import Loop
+from agentd.engine.loop import TurnLoop
 from agentd.engine.silent_turn import SilentTurns
 from agentd.engine.workers import Stopping
 from agentd.testing import ScriptedProvider, call
@@ -33,7 +33,7 @@ class SlowToSay:
 def silent_turns(world: Any, store: Any) -> SilentTurns:
     engine = world.engine
     stopping = Stopping()
-    loop = Loop(
+    loop = TurnLoop(
         store,
         world.journal,
         Charges(world.ledger, world.clock, lambda model, usage: 0.0),

@@ -9,7 +9,7 @@ import pytest
 
 from agentd.core.compaction import Trigger
 from agentd.core.errors import ContextOverflow, ProviderError
-from agentd.core.event import Noticed
+from agentd.core.event import NoticeGiven
 from agentd.core.message import Text
 from agentd.core.prompt import Prompt
 from agentd.core.transcript import NewRow, RowRole
@@ -144,7 +144,7 @@ async def test_the_status_tells_until_a_summary_works_again(world) -> None:
     (problem,) = world.compaction.problems()
     assert "an extract by rule stands in" in problem.text
     assert "sessions compact main" in problem.cure
-    assert any("excerpts" in e.text for e in world.events.of(Noticed))
+    assert any("excerpts" in e.text for e in world.events.of(NoticeGiven))
     answers[0] = SUMMARY + "".join(f" {48_000 + n}" for n in range(96))
     report = await world.sessions.compact(MAIN)
     assert (report.compacted, report.reason) == (True, "manual")

@@ -12,7 +12,7 @@ from agentd.core.tool import ToolCall
 from agentd.core.turn import MAIN, Origin, SessionKey, kind_of
 from agentd.interfaces.tools.graph_recall import GraphRecall
 from agentd.memory.graph.consolidation import rows
-from agentd.memory.graph.paths import Way
+from agentd.memory.graph.paths import TraversalMode
 from agentd.memory.graph.picture import FactHistory
 from agentd.memory.graph.query import parse
 from agentd.memory.graph.service import is_query, with_pointer
@@ -236,6 +236,10 @@ async def test_answers_and_pictures_survive_the_wire(service):
         await service.ask("?"),
     ):
         assert answer_of(json.loads(json.dumps(answer_json(answer)))) == answer
-    for name, by in (("user", Way.PATHS), ("klara", Way.ACTIVATION), ("nobody", Way.BREADTH)):
+    for name, by in (
+        ("user", TraversalMode.PATHS),
+        ("klara", TraversalMode.ACTIVATION),
+        ("nobody", TraversalMode.BREADTH),
+    ):
         picture = await service.picture(name, by=by)
         assert picture_of(json.loads(json.dumps(picture_json(picture)))) == picture

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 from agentd.memory.graph.answer import AnswerRow, GraphAnswer, Unknown, one_line
 from agentd.memory.graph.drawing import align, as_dot, as_html, columns
-from agentd.memory.graph.paths import Way
+from agentd.memory.graph.paths import TraversalMode
 from agentd.memory.graph.picture import Arrow, FactHistory, Picture, PictureNode
 from agentd.memory.graph.query import QuestionKind
 from agentd.memory.graph.recall import Recollection
@@ -178,21 +178,21 @@ async def test_a_table_tells_the_history_of_each_fact_that_is_still_there():
 async def test_the_way_decides_what_is_shown_first_and_what_its_score_is():
     lines = "a to b 0.2\n a to c 1\n c to d 1"
     shown = {}
-    for by in Way:
+    for by in TraversalMode:
         picture = await drawn(lines, "a", most=2, by=by)
         shown[by] = {node.label: node.score for node in picture.nodes}
         assert picture.by is by
-        assert picture.title == ("Around a" if by is Way.PATHS else f"Around a, by {by}")
-    assert shown[Way.PATHS].keys() == {"a", "c", "d"}
-    assert shown[Way.BREADTH].keys() == {"a", "b", "c"}
-    assert shown[Way.BREADTH]["c"] == shown[Way.PATHS]["c"]
-    assert shown[Way.ACTIVATION] == {"a": 1.0, "c": 0.5, "d": 0.25}
+        assert picture.title == ("Around a" if by is TraversalMode.PATHS else f"Around a, by {by}")
+    assert shown[TraversalMode.PATHS].keys() == {"a", "c", "d"}
+    assert shown[TraversalMode.BREADTH].keys() == {"a", "b", "c"}
+    assert shown[TraversalMode.BREADTH]["c"] == shown[TraversalMode.PATHS]["c"]
+    assert shown[TraversalMode.ACTIVATION] == {"a": 1.0, "c": 0.5, "d": 0.25}
 
 
 async def test_a_picture_goes_as_far_as_its_way():
     chain = "a to b 1\n b to c 1\n c to d 1\n d to e 1\n e to f 1"
     for by, depth, far in (
-        (Way.PATHS, None, 2), (Way.BREADTH, 3, 3), (Way.ACTIVATION, None, 4), (Way.ACTIVATION, 1, 1),
+        (TraversalMode.PATHS, None, 2), (TraversalMode.BREADTH, 3, 3), (TraversalMode.ACTIVATION, None, 4), (TraversalMode.ACTIVATION, 1, 1),
     ):  # fmt: skip
         picture = await drawn(chain, "a", by=by, depth=depth)
         assert max(node.depth for node in picture.nodes) == far

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentd.core.errors import GraphError, QueryError
 from agentd.memory.graph.conditions import normalise
-from agentd.memory.graph.paths import Way
+from agentd.memory.graph.paths import TraversalMode
 from agentd.memory.graph.query import (
     Comparison,
     Conjunction,
@@ -48,14 +48,14 @@ def test_clauses_stand_in_any_order_and_keywords_in_any_case():
 @pytest.mark.parametrize(
     ("text", "by", "depth"),
     [
-        ("FIND concept FROM a", Way.PATHS, 2),
-        ("FIND concept FROM a BY paths", Way.PATHS, 2),
-        ("FIND concept WHERE predicate = is BY paths", Way.PATHS, 2),
-        ("find path by Breadth from a", Way.BREADTH, 2),
-        ("FIND fact BY BREADTH FROM a DEPTH 3", Way.BREADTH, 3),
-        ("FIND fact FROM a BY activation", Way.ACTIVATION, 4),
-        ("FIND fact DEPTH 4 FROM a BY activation", Way.ACTIVATION, 4),
-        ("FIND concepts DEPTH 1 BY activation FROM a", Way.ACTIVATION, 1),
+        ("FIND concept FROM a", TraversalMode.PATHS, 2),
+        ("FIND concept FROM a BY paths", TraversalMode.PATHS, 2),
+        ("FIND concept WHERE predicate = is BY paths", TraversalMode.PATHS, 2),
+        ("find path by Breadth from a", TraversalMode.BREADTH, 2),
+        ("FIND fact BY BREADTH FROM a DEPTH 3", TraversalMode.BREADTH, 3),
+        ("FIND fact FROM a BY activation", TraversalMode.ACTIVATION, 4),
+        ("FIND fact DEPTH 4 FROM a BY activation", TraversalMode.ACTIVATION, 4),
+        ("FIND concepts DEPTH 1 BY activation FROM a", TraversalMode.ACTIVATION, 1),
     ],
 )  # fmt: skip
 def test_by_chooses_the_way_and_the_way_how_far(text, by, depth):
@@ -66,9 +66,9 @@ def test_by_chooses_the_way_and_the_way_how_far(text, by, depth):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"kind": QuestionKind.PATH, "names": ("a",), "by": Way.ACTIVATION},
-        {"by": Way.ACTIVATION},
-        {"by": Way.BREADTH},
+        {"kind": QuestionKind.PATH, "names": ("a",), "by": TraversalMode.ACTIVATION},
+        {"by": TraversalMode.ACTIVATION},
+        {"by": TraversalMode.BREADTH},
     ],
 )
 def test_a_question_without_a_meaning_cannot_be_made_otherwise_either(wrong):

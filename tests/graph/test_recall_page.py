@@ -9,7 +9,7 @@ import pytest
 
 from agentd.app.cli.graph import Format
 from agentd.core.errors import QueryError
-from agentd.memory.graph.paths import FANOUT, LEAST, MAX_RESULTS, Way
+from agentd.memory.graph.paths import FANOUT, LEAST, MAX_RESULTS, TraversalMode
 from agentd.memory.graph.picture import Arrow, Picture, PictureNode
 from agentd.memory.graph.query import CLAUSES, LIMIT, MAX_NAMES, NUMBER_FIELDS, TEXT_FIELDS, parse
 from agentd.memory.graph.service import with_pointer
@@ -38,15 +38,21 @@ def test_each_question_is_one(question):
 def test_all_is_named_and_nothing_else():
     assert len(QUESTIONS) > 4
     assert sorted(named("clause")) == sorted(CLAUSES)
-    assert named("`BY`") == [way.value for way in Way]
+    assert named("`BY`") == [way.value for way in TraversalMode]
     assert sorted(named("`--format`")) == sorted(form.value for form in Format)
     fields = PAGE[PAGE.index("`WHERE` knows") : PAGE.index("; `AND`, `OR`")]
     assert {*re.findall(r"`(\w+)`", fields)} == {"WHERE", *TEXT_FIELDS, *NUMBER_FIELDS}
 
 
 def test_the_numbers_are_those_of_the_code():
-    most = {way.most for way in (Way.PATHS, Way.BREADTH)}, Way.ACTIVATION.most
-    usual = {way.depth for way in (Way.PATHS, Way.BREADTH)}, Way.ACTIVATION.depth
+    most = (
+        {way.most for way in (TraversalMode.PATHS, TraversalMode.BREADTH)},
+        TraversalMode.ACTIVATION.most,
+    )
+    usual = (
+        {way.depth for way in (TraversalMode.PATHS, TraversalMode.BREADTH)},
+        TraversalMode.ACTIVATION.depth,
+    )
     assert (most, usual) == (({4}, 4), ({2}, 4))
     assert ": 1 to 4 | 2, `BY activation` 4 |" in PAGE
     assert f"| how many rows: 1 to {MAX_RESULTS} | {LIMIT} |" in PAGE

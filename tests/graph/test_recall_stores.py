@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.memory.graph.paths import Way
+from agentd.memory.graph.paths import TraversalMode
 from agentd.memory.graph.recall import Recollection
 from agentd.storage.graph_store import SqliteGraph
 from agentd.storage.migrations import INDEX
@@ -99,7 +99,7 @@ async def test_each_way_finds_what_it_should(store):
         "cup": ("ann -runs-> shop -sells-> cup", 0.295),
         "tea": ("ann -likes-> tea", 0.1),  # and passed on to cup, which cannot pass it back
     }
-    picture = await memory.picture(["ann"], by=Way.ACTIVATION)
+    picture = await memory.picture(["ann"], by=TraversalMode.ACTIVATION)
     assert [(node.label, round(node.score, 3)) for node in picture.nodes] == [
         ("ann", 1.0), ("shop", 0.5), ("cup", 0.295), ("tea", 0.1),
     ]  # fmt: skip

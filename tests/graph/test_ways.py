@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentd.core.errors import QueryError
-from agentd.memory.graph.paths import Way
+from agentd.memory.graph.paths import TraversalMode
 from agentd.memory.graph.recall import Recollection
 from agentd.testing import FakeClock
 from tests.graph.lines import NOW, LineGraph
@@ -44,7 +44,7 @@ async def test_by_paths_is_what_a_question_means_that_says_no_way(memory):
     for kind in ("concept", "fact", "path"):
         question = f"FIND {kind} FROM ann DEPTH 3 LIMIT 50"
         assert await memory.answer(f"{question} BY paths") == await memory.answer(question)
-    for by in Way:
+    for by in TraversalMode:
         assert (await memory.answer(f"FIND fact FROM ann BY {by}")).by is by
     question = "FIND fact WHERE predicate = sells"
     assert await memory.answer(f"{question} BY paths") == await memory.answer(question)

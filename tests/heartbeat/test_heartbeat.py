@@ -39,8 +39,8 @@ from agentd.core.prompt import ToolSpec
 from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.turn import (
     MAIN,
-    CallMade,
     Failure,
+    FinishedCall,
     Origin,
     SessionKey,
     StopReason,
@@ -109,7 +109,7 @@ class Turns:
     failure: Failure | None = None
     refusal: Exception | None = None
     stop: StopReason = StopReason.END_TURN
-    tools: tuple[CallMade, ...] = ()
+    tools: tuple[FinishedCall, ...] = ()
     thought: str = ""
     hangs: bool = False
     tainted: bool = False
@@ -679,7 +679,7 @@ async def test_a_call_that_would_pass_a_limit_is_named_so() -> None:
 async def test_notify_is_the_alert_and_the_reply_is_none() -> None:
     world = World()
     world.turns.reply = "I told them."
-    world.turns.tools = (CallMade("c1", "notify", {"text": "The roof leaks."}, is_error=False),)
+    world.turns.tools = (FinishedCall("c1", "notify", {"text": "The roof leaks."}, is_error=False),)
     beat = await world.beat()
     assert (beat.outcome, beat.reason) == (Outcome.ALERT, Reason.NOTIFY)
     assert beat.text == "The roof leaks."
@@ -690,7 +690,7 @@ async def test_notify_is_the_alert_and_the_reply_is_none() -> None:
 async def test_a_notify_that_failed_leaves_the_reply_to_be_judged() -> None:
     world = World()
     world.turns.reply = "Disk full"
-    world.turns.tools = (CallMade("c1", "notify", {}, is_error=True),)
+    world.turns.tools = (FinishedCall("c1", "notify", {}, is_error=True),)
     assert (await world.beat()).reason is Reason.ALERT
 
 

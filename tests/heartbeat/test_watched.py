@@ -26,7 +26,7 @@ from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.turn import (
     OTHERS,
-    CallMade,
+    FinishedCall,
     SessionKey,
     StopReason,
     Turn,
@@ -107,7 +107,7 @@ class Turns:
             text=said.reply,
             stop_reason=StopReason.END_TURN,
             tool_calls=tuple(
-                CallMade(str(n), name, given, False, given.get("says") == "repeated")
+                FinishedCall(str(n), name, given, False, given.get("says") == "repeated")
                 for n, (name, given) in enumerate(said.calls)
             ),
             tainted=bool(request.quoted) or bool(said.calls),

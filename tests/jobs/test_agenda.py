@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.automation.jobs.agenda import Agenda, Order
+from agentd.automation.jobs.agenda import Agenda, JobRequest
 from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.errors import Busy, InvalidRequest
@@ -54,19 +54,19 @@ class Desk:
     ],
 )
 def test_times_are_read_in_the_owners_zone_or_the_one_that_is_named(words, schedule, first):
-    job, due = Desk().agenda.read(Order(" tea ", **words))
+    job, due = Desk().agenda.read(JobRequest(" tea ", **words))
     assert (job.text, job.schedule) == ("tea", schedule)
     assert f"{due:%m-%d %H:%M}" == first
 
 
 def test_what_is_not_said_comes_from_the_settings():
-    job, _ = Desk(misfire="skip").agenda.read(Order("tea", within="1h"))
+    job, _ = Desk(misfire="skip").agenda.read(JobRequest("tea", within="1h"))
     assert (job.kind, job.session, job.misfire) == (
         JobKind.REMIND,
         JobSession.ISOLATED,
         Misfire.SKIP,
     )
-    order = Order("tea", every="1h", kind="ask", session="main", misfire="all", model=" m ")
+    order = JobRequest("tea", every="1h", kind="ask", session="main", misfire="all", model=" m ")
     job, _ = Desk().agenda.read(order)
     assert (job.kind, job.session, job.misfire, job.model) == (
         JobKind.ASK,
@@ -102,26 +102,26 @@ def test_what_is_not_said_comes_from_the_settings():
 )
 def test_what_makes_no_sense_is_refused_with_a_right_example(words, told, example):
     with pytest.raises(InvalidRequest) as refused:
-        Desk().agenda.read(Order(**{"text": "tea", **words}))
+        Desk().agenda.read(JobRequest(**{"text": "tea", **words}))
     assert told in refused.value.message
     assert example in refused.value.cure
 
 
 def test_a_cron_expression_keeps_the_least_interval_too():
     desk = Desk(min_interval="15m")
-    desk.agenda.read(Order("tea", cron="*/15 * * * *"))
+    desk.agenda.read(JobRequest("tea", cron="*/15 * * * *"))
     with pytest.raises(InvalidRequest, match="more often"):
-        desk.agenda.read(Order("tea", cron="0,5 9 * * *"))
+        desk.agenda.read(JobRequest("tea", cron="0,5 9 * * *"))
 
 
 def test_jobs_that_are_off_are_not_taken():
     with pytest.raises(InvalidRequest, match="off"):
-        Desk(enabled=False).agenda.read(Order("tea", within="1h"))
+        Desk(enabled=False).agenda.read(JobRequest("tea", within="1h"))
 
 
 async def test_a_job_is_shown_with_its_next_five_times_in_the_owners_zone():
     desk = Desk(max_jobs=1)
-    job, first = desk.agenda.read(Order("tea", cron="0 9 * * 1-5"))
+    job, first = desk.agenda.read(JobRequest("tea", cron="0 9 * * 1-5"))
     stored = await desk.agenda.add(job, first)
     assert desk.wakes == 1
     shown = desk.agenda.described(stored)

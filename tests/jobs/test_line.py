@@ -26,10 +26,10 @@ from agentd.core.job import (
     JobKind,
     JobOutcome,
     JobRun,
+    JobStep,
     Misfire,
     NewJob,
     Schedule,
-    Step,
 )
 from agentd.core.ports import JobStore
 from agentd.storage.job_store import SqliteJobStore
@@ -268,7 +268,7 @@ class Lane:
         self.asked += 1
         return not self.is_taken
 
-    async def run(self, job: Job, step: Step) -> JobRun | None:
+    async def run(self, job: Job, step: JobStep) -> JobRun | None:
         await self.book.begin(step)
         return None
 

@@ -27,12 +27,12 @@ from agentd.core.job import (
     NewJob,
 )
 from agentd.core.turn import (
-    CallMade,
-    Context,
     Failure,
-    Kind,
+    FinishedCall,
     Origin,
+    PromptScope,
     SessionKey,
+    SessionKind,
     StopReason,
     Turn,
     Usage,
@@ -41,7 +41,7 @@ from agentd.testing import FakeClock, MemoryJobStore, MemoryLedger, MemoryOutbox
 from agentd.testing.job_doubles import FakeTicket
 
 HOUR = timedelta(hours=1)
-NOTIFIED = (CallMade("c1", "notify", {}, is_error=False),)
+NOTIFIED = (FinishedCall("c1", "notify", {}, is_error=False),)
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Turns:
     reply: str = "HEARTBEAT_OK"
     failure: Failure | None = None
     stop: StopReason = StopReason.END_TURN
-    tools: tuple[CallMade, ...] = ()
+    tools: tuple[FinishedCall, ...] = ()
     refusal: Exception | None = None
     hangs: bool = False
     gate: asyncio.Event | None = None  # until which no answer comes
@@ -256,7 +256,7 @@ async def test_a_question_that_comes_round_waits_for_its_next_time():
 
 async def test_a_question_whose_own_alerts_were_all_repetitions_is_a_duplicate():
     world = World()
-    again = CallMade("c2", "notify", {}, is_error=False, is_repetition=True)
+    again = FinishedCall("c2", "notify", {}, is_error=False, is_repetition=True)
     world.turns.tools = (again,)
     await world.add()
     run = await world.come()
@@ -269,8 +269,8 @@ async def test_a_question_whose_own_alerts_were_all_repetitions_is_a_duplicate()
 @pytest.mark.parametrize(
     ("session", "key", "context", "kind"),
     [
-        (JobSession.ISOLATED, ISOLATED, Context.LIGHT, Kind.ISOLATED),
-        (JobSession.MAIN, "main", Context.SESSION, Kind.MAIN),
+        (JobSession.ISOLATED, ISOLATED, PromptScope.LIGHT, SessionKind.ISOLATED),
+        (JobSession.MAIN, "main", PromptScope.SESSION, SessionKind.MAIN),
     ],
 )
 async def test_a_question_sees_what_its_session_says(session, key, context, kind):

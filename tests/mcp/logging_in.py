@@ -22,7 +22,7 @@ from agentd.interfaces.mcp.catalogue import Catalogue
 from agentd.interfaces.mcp.logins import Logins, LoginStore
 from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.reaching import dial, login_door, source
-from agentd.interfaces.mcp.server import RecallServer
+from agentd.interfaces.mcp.server import ToolServer
 
 GUARDED = "guarded_server.py"
 TRAP = "trap.py"
@@ -47,7 +47,7 @@ def serving(program: str, *arguments: str) -> Iterator[str]:
 class LetterBox(Struct, frozen=True):
     """One server with its login, as a daemon has it."""
 
-    server: RecallServer
+    server: ToolServer
     store: LoginStore
     logins: Logins
     redactor: Redactor
@@ -77,7 +77,7 @@ async def letters(
     one = McpServer(url=url, **{"auth": "oauth", **settings})
     redactor = Redactor()
     store = LoginStore(folder / "logins", "letters", one, redactor, clock.now)
-    server = RecallServer(
+    server = ToolServer(
         "letters",
         one,
         dial("letters", one, environ or {}, redactor, store=store if one.auth else None),

@@ -14,12 +14,12 @@ from agentd.core.message import JsonObject
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.core.tool import Approval, FileIntent, ToolCall
-from agentd.core.turn import MAIN, Kind, Origin, TurnRequest
+from agentd.core.turn import MAIN, Origin, SessionKind, TurnRequest
 from agentd.interfaces.mcp.catalogue import Catalogue
 from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.mcp_source import McpSource, ServerLimits
 from agentd.interfaces.mcp.reaching import dial, source
-from agentd.interfaces.mcp.server import RecallServer
+from agentd.interfaces.mcp.server import ToolServer
 
 ROGUE = str(Path(__file__).with_name("rogue.py"))
 
@@ -29,7 +29,7 @@ def rogue(*flags: str, **settings: Any) -> McpServer:
 
 
 @asynccontextmanager
-async def running(*servers: RecallServer) -> AsyncIterator[None]:
+async def running(*servers: ToolServer) -> AsyncIterator[None]:
     """The servers may be started while the block runs."""
     async with asyncio.TaskGroup() as group:
         for server in servers:
@@ -47,9 +47,9 @@ def server(
     settings: McpServer,
     environ: Mapping[str, str] | None = None,
     name: str = "rogue",
-) -> RecallServer:
+) -> ToolServer:
     redactor = Redactor()
-    return RecallServer(
+    return ToolServer(
         name,
         settings,
         dial(name, settings, environ or {}, redactor, grace=0.5),
@@ -60,7 +60,7 @@ def server(
 
 
 def tool_source(
-    *servers: RecallServer, vouched: frozenset[str] = frozenset(), room: int = 1500
+    *servers: ToolServer, vouched: frozenset[str] = frozenset(), room: int = 1500
 ) -> McpSource:
     return McpSource(servers, vouched, ServerLimits(room))
 
@@ -70,7 +70,7 @@ def request(origin: Origin = Origin.USER, **others: Any) -> TurnRequest:
 
 
 def call(name: str, given: JsonObject | None = None, *, tainted: bool = False) -> ToolCall:
-    return ToolCall("c1", name, given or {}, MAIN, Kind.MAIN, Origin.USER, tainted)
+    return ToolCall("c1", name, given or {}, MAIN, SessionKind.MAIN, Origin.USER, tainted)
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from agentd.core.clock import SystemClock
 from agentd.core.form import UNASKED, FormAction, FormAnswer, InputForm
-from agentd.core.turn import Kind, Origin, SessionKey
+from agentd.core.turn import Origin, SessionKey, SessionKind
 from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.schema import flat
 from agentd.interfaces.mcp.tool import McpTool
@@ -113,7 +113,10 @@ async def test_silent_turns_and_groups_are_declined_without_asking(tmp_path: Pat
         await one.refresh()
         tool = McpTool(one, one.entries()["book"], vouched=True, most=2000, forms=asker)
         asked = call("tables.book", {"day": "Friday"})
-        for other in (replace(asked, origin=Origin.HEARTBEAT), replace(asked, kind=Kind.GROUP)):
+        for other in (
+            replace(asked, origin=Origin.HEARTBEAT),
+            replace(asked, kind=SessionKind.GROUP),
+        ):
             assert "Declined: nobody" in (await tool.run(other, Asked())).text
     assert asker.asked == []
 

@@ -11,10 +11,10 @@ from agentd.automation.jobs.runs import ISOLATED
 from agentd.core.clock import SystemClock
 from agentd.core.errors import ToolFailed
 from agentd.core.prompt import Effect, ToolSpec
-from agentd.core.turn import Kind, Origin, SessionKey, TurnRequest
+from agentd.core.turn import Origin, SessionKey, SessionKind, TurnRequest
 from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.mcp_source import McpSource
-from agentd.interfaces.mcp.server import RecallServer
+from agentd.interfaces.mcp.server import ToolServer
 from agentd.testing.clock import FakeClock
 from tests.mcp.servers import Asked, call, request, rogue, running, server, tool_source
 
@@ -29,7 +29,7 @@ def described(name: str, description: str = "Does what it says.", **schema: Any)
 
 def listed(
     folder: Path, *tools: dict[str, Any], settings: McpServer | None = None, name: str = "rogue"
-) -> RecallServer:
+) -> ToolServer:
     """A server of which that is known, and that was never started."""
     one = server(folder, CLOCK, settings or rogue(), name=name)
     one.catalogue.keep(one.catalogue.listing.renewed(one.catalogue.source, "", list(tools)))
@@ -145,7 +145,7 @@ def test_beats_have_what_was_listed_for_them_and_groups_have_nothing(tmp_path: P
     assert on.specs(replace(alone, session=SessionKey("group:x"))) == ()
     assert on.specs(request(Origin.FLUSH)) == ()
     group = TurnRequest(session=SessionKey("group:x"), text="hello", message_id="m1")
-    assert group.kind is Kind.GROUP
+    assert group.kind is SessionKind.GROUP
     assert on.specs(group) == ()
     assert on.find(call("rogue.look"), group) is None
     with pytest.raises(ToolFailed):

@@ -16,7 +16,7 @@ from agentd.interfaces.mcp.catalogue import Catalogue
 from agentd.interfaces.mcp.link import Link, ServerFault
 from agentd.interfaces.mcp.program import environment
 from agentd.interfaces.mcp.reaching import dial
-from agentd.interfaces.mcp.server import RecallServer, ServerState
+from agentd.interfaces.mcp.server import ServerState, ToolServer
 from agentd.testing.clock import FakeClock
 from tests.mcp.servers import rogue, running, server
 from tests.waiting import until
@@ -173,7 +173,7 @@ async def test_a_session_that_does_not_end_is_left_behind(tmp_path: Path) -> Non
             await asyncio.Event().wait()
 
     known = Catalogue(None, "rogue", "s")
-    one = RecallServer("rogue", settings, endless, known, CLOCK, Redactor(), farewell=0.1)
+    one = ToolServer("rogue", settings, endless, known, CLOCK, Redactor(), farewell=0.1)
     async with running(one), asyncio.timeout(60):
         await one.call("echo", {"text": "x"})
         one.restart()

@@ -9,7 +9,16 @@ import pytest
 
 from agentd.core.errors import NotFound
 from agentd.core.message import Block, Text
-from agentd.core.search import Audience, Chunk, Found, Hit, IndexState, Patch, SearchQuery, Source
+from agentd.core.search import (
+    Audience,
+    Chunk,
+    Hit,
+    IndexState,
+    LinePatch,
+    SearchQuery,
+    SearchResult,
+    Source,
+)
 from agentd.core.transcript import Coverage, Row, RowRole, SessionInfo
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -38,7 +47,7 @@ class DictIndex:
         self.entries[path] = (digest, [*held, *chunks])
         self.sources[path] = Source.SESSIONS if path.startswith("sessions/") else Source.NOTES
 
-    async def patch(self, path: str, digest: str, patches: Sequence[Patch[Chunk]]) -> None:
+    async def patch(self, path: str, digest: str, patches: Sequence[LinePatch[Chunk]]) -> None:
         held = self.entries[path][1]
         kept = [c for c in held if not any(p.first <= c.start_line < p.end for p in patches)]
         moved = [c.moved(sum(p.by for p in patches if p.end <= c.start_line)) for c in kept]
@@ -68,7 +77,7 @@ class DictIndex:
     async def settle(self) -> None:
         pass
 
-    async def search(self, query: SearchQuery, audience: Audience) -> Found:
+    async def search(self, query: SearchQuery, audience: Audience) -> SearchResult:
         hits = [
             Hit(chunk, 1.0)
             for _, chunks in self.entries.values()
@@ -77,7 +86,7 @@ class DictIndex:
             and audience.sees(chunk.scope)
             and (query.sources is None or chunk.source in query.sources)
         ]
-        return Found(tuple(hits[: query.limit]), "" if hits else "no_match")
+        return SearchResult(tuple(hits[: query.limit]), "" if hits else "no_match")
 
     async def state(self) -> IndexState:
         count = sum(len(chunks) for _, chunks in self.entries.values())

@@ -10,7 +10,7 @@ import pytest
 
 from agentd.core.search import SearchQuery
 from agentd.core.tool import FileAction
-from agentd.core.turn import Kind, SessionKey
+from agentd.core.turn import SessionKey, SessionKind
 from agentd.core.workspace import Reader
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
@@ -19,7 +19,7 @@ from agentd.testing import FakeClock, MemoryWorkspace
 from agentd.workspace.files import Files
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
-OWNER = Reader(SessionKey("main"), Kind.MAIN)
+OWNER = Reader(SessionKey("main"), SessionKind.MAIN)
 
 
 class LargeWorkspace(MemoryWorkspace):

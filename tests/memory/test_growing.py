@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from agentd.core.workspace import FileView
 from agentd.memory.index.chunks import FACTS, PARAGRAPHS, chunks_of, chunks_of_note, lines_of
-from agentd.memory.index.note_growth import Growing, NoteWay, Part
+from agentd.memory.index.note_growth import CutPoints, NoteCutting, NoteTail
 
-WAY = NoteWay(PARAGRAPHS, "main")
+WAY = NoteCutting(PARAGRAPHS, "main")
 LINES = st.sampled_from(
     [
         "",
@@ -46,15 +46,15 @@ class Index:
     """What it holds of one note that is cut again and again."""
 
     def __init__(self) -> None:
-        self.growing = Growing()
+        self.growing = CutPoints()
         self.state, self.chunks = "", ()
         self.cut: list[int] = []
 
-    def take(self, text: str, way: NoteWay = WAY) -> None:
+    def take(self, text: str, way: NoteCutting = WAY) -> None:
         now = view(text)
         part = self.growing.cut(now, way, self.state, now.digest)
         self.state = now.digest
-        if isinstance(part, Part):
+        if isinstance(part, NoteTail):
             held = tuple(chunk for chunk in self.chunks if chunk.start_line < part.since)
             self.chunks = (*held, *part.chunks)
             self.cut.append(len(part.chunks))
@@ -114,11 +114,11 @@ def test_another_way_of_cutting_cuts_all_of_it() -> None:
     index = Index()
     text = "".join(f"- note {n} of the day, with a few more words to it\n" for n in range(50))
     index.take(text)
-    index.take(text + "- one more\n", NoteWay(PARAGRAPHS, "main", date(2026, 5, 4)))
+    index.take(text + "- one more\n", NoteCutting(PARAGRAPHS, "main", date(2026, 5, 4)))
     assert len({chunk.date for chunk in index.chunks}) == 1
 
 
-FACTS_WAY = NoteWay(FACTS, "main")
+FACTS_WAY = NoteCutting(FACTS, "main")
 FACT_LINES = st.sampled_from(
     [
         "",

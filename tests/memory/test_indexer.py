@@ -9,7 +9,7 @@ from agentd.core.errors import FileMissing, StorageError
 from agentd.core.message import ToolUse
 from agentd.core.search import OWNER as OWNERS_EYES
 from agentd.core.search import SearchQuery, Source
-from agentd.core.turn import Kind, SessionKey, kind_of
+from agentd.core.turn import SessionKey, SessionKind, kind_of
 from agentd.core.workspace import Reader, TreeEntry
 from agentd.memory.index.chunks import BOILERPLATE, PARAGRAPHS, Chunker
 from agentd.memory.index.indexer import Indexer
@@ -18,8 +18,8 @@ from agentd.memory.recall import MemoryRecall
 from agentd.memory.settings import IndexSettings
 from agentd.testing import FakeClock, MemoryWorkspace
 
-OWNER = Reader(SessionKey("main"), Kind.MAIN)
-GROUP = Reader(SessionKey("group:a"), Kind.GROUP)
+OWNER = Reader(SessionKey("main"), SessionKind.MAIN)
+GROUP = Reader(SessionKey("group:a"), SessionKind.GROUP)
 TRANSCRIPTS = frozenset({Source.SESSIONS})
 
 
@@ -322,7 +322,7 @@ async def test_others_find_shared_notes_and_what_was_said_in_themselves(
         assert {h.chunk.path for h in found.hits} == {"shared/a.md", f"sessions/{key}.jsonl"}
         only = await recall.search(SearchQuery("needle", 10, TRANSCRIPTS), reader)
         assert [h.chunk.path for h in only.hits] == [f"sessions/{key}.jsonl"]
-    other = Reader(SessionKey("group:b"), Kind.GROUP)
+    other = Reader(SessionKey("group:b"), SessionKind.GROUP)
     assert (await recall.search(SearchQuery("needle", 10, TRANSCRIPTS), other)).reason == "no_match"
 
 
@@ -332,7 +332,7 @@ async def test_a_turn_that_is_not_the_owners_finds_no_conversation_of_his_sessio
     workspace.write("shared/a.md", "needle shared\n")
     store.add("main", row(1, "user", "needle said"))
     await indexer.sync()
-    beat = Reader(SessionKey("main"), Kind.ISOLATED)
+    beat = Reader(SessionKey("main"), SessionKind.ISOLATED)
     found = await recall.search(SearchQuery("needle", 10), beat)
     assert [h.chunk.path for h in found.hits] == ["shared/a.md"]
     only = await recall.search(SearchQuery("needle", 10, TRANSCRIPTS), beat)

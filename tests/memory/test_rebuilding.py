@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agentd.core.errors import StorageError, StorageFull
-from agentd.core.search import OWNER, Found, SearchQuery, Source
-from agentd.core.turn import MAIN, Kind
+from agentd.core.search import OWNER, SearchQuery, SearchResult, Source
+from agentd.core.turn import MAIN, SessionKind
 from agentd.core.workspace import Reader
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.index.search.live import LiveIndex
@@ -18,7 +18,7 @@ from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock, HashEmbedder, MemoryWorkspace
 
-EYES = Reader(MAIN, Kind.MAIN)
+EYES = Reader(MAIN, SessionKind.MAIN)
 CODES = {3: "4417", 9: "7715", 17: "9023"}
 
 
@@ -231,7 +231,7 @@ async def test_the_reason_that_weighs_most_is_named(
         epoch = 0
 
         async def search(self, query, audience):
-            return Found((), reason)
+            return SearchResult((), reason)
 
     indexer.touch("main")
     recall = MemoryRecall(Told(), indexer, store, workspace, patience=0.0)
@@ -246,7 +246,7 @@ async def test_damage_that_a_search_finds_is_mended_at_once(live, indexer, works
 
         async def search(self, query, audience):
             self.epoch = 1
-            return Found((), "indexing")
+            return SearchResult((), "indexing")
 
     await MemoryRecall(Damaged(), indexer, store, workspace).search(SearchQuery("x"), EYES)
     assert indexer.is_behind

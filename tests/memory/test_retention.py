@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from agentd.core.errors import StorageError
-from agentd.core.retention import Aged, Retained
+from agentd.core.retention import AgedRows, Retained
 from agentd.core.search import Source
 from agentd.memory.deletion import Retention
 from agentd.memory.index.indexer import Indexer
@@ -21,7 +21,7 @@ class Rows:
 
     def __init__(self, store, index) -> None:
         self.store, self.index = store, index
-        self.found = Aged(("chat:x",), 2, 0, {"timeout": 3})
+        self.found = AgedRows(("chat:x",), 2, 0, {"timeout": 3})
         self.asked: list[datetime] = []
         self.searchable: list[bool] = []
         self.broken: StorageError | None = None
@@ -30,7 +30,7 @@ class Rows:
     async def newest(self, now: datetime) -> datetime | None:
         return self.last if self.last is None or self.last <= now else None
 
-    async def survey(self, before: datetime) -> Aged:
+    async def survey(self, before: datetime) -> AgedRows:
         self.asked.append(before)
         if self.broken:
             raise self.broken
@@ -40,7 +40,7 @@ class Rows:
         self.searchable.append(PATH in self.index.entries)
         for session in sessions:
             self.store.transcripts[session] = self.store.transcripts[session][2:]
-        self.found = Aged()
+        self.found = AgedRows()
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ async def test_it_tells_what_it_erased_and_what_it_kept_and_why(rows, indexer, c
 
 
 async def test_nothing_is_rewritten_when_nothing_is_too_old(rows, index, indexer, clock):
-    rows.found = Aged(kept={"timeout": 1})
+    rows.found = AgedRows(kept={"timeout": 1})
     others: list[datetime] = []
 
     async def erase(before: datetime) -> None:

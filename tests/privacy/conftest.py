@@ -17,13 +17,13 @@ from agentd.core.alert import Alert, Recipients
 from agentd.core.message import ToolResult, ToolUse, assistant
 from agentd.core.ports import Tool
 from agentd.core.prompt import Prompt
-from agentd.core.turn import MAIN, Context, Kind, Origin, SessionKey, Turn, TurnRequest
+from agentd.core.turn import MAIN, Origin, PromptScope, SessionKey, SessionKind, Turn, TurnRequest
 from agentd.core.workspace import Reader
-from agentd.engine.assembly import EnginePorts, Wording, build_engine, slice_tokens
+from agentd.engine.assembly import EnginePorts, PromptTexts, build_engine, slice_tokens
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.plan import thresholds
 from agentd.engine.settings import AgentSettings
-from agentd.engine.watchers import Watchers, WhenEnded
+from agentd.engine.watchers import TurnEndCallback, Watchers
 from agentd.interfaces.tools.memory_read import MemoryRead
 from agentd.interfaces.tools.memory_search import MemorySearch
 from agentd.interfaces.tools.memory_tree import MemoryTree
@@ -175,13 +175,13 @@ class House:
                 ledger=SqliteLedger(db, self.clock),
                 provider=self.provider,
                 approver=self.answers,
-                events=Watchers(self.events, WhenEnded(self.indexer.touch)),
+                events=Watchers(self.events, TurnEndCallback(self.indexer.touch)),
                 clock=self.clock,
                 tools=self._tools(),
                 sources=(Injection(self.files, chosen),),
                 hooks=(flush,),
             ),
-            Wording("You are the agent.", "You were woken.", "Summarise."),
+            PromptTexts("You are the agent.", "You were woken.", "Summarise."),
             limits,
             agent=AgentSettings(),
             compaction=CompactionSettings(background=False),
@@ -226,10 +226,10 @@ class House:
         return [found[id_] for id_ in ids]
 
     async def beat(
-        self, *wishes: tuple[str, dict[str, Any]], context: Context = Context.LIGHT
+        self, *wishes: tuple[str, dict[str, Any]], context: PromptScope = PromptScope.LIGHT
     ) -> list[str]:
         """`obey` in a heartbeat."""
-        session = MAIN if context is Context.SESSION else "heartbeat:main"
+        session = MAIN if context is PromptScope.SESSION else "heartbeat:main"
         more = {"origin": Origin.HEARTBEAT, "context": context}
         return await self.obey(session, list(wishes), **more)
 
@@ -270,16 +270,16 @@ class OwnersEyes(Files):
     """A workspace whose filter is broken: it takes everybody for the owner."""
 
     async def read(self, path, reader):
-        return await super().read(path, replace(reader, kind=Kind.MAIN))
+        return await super().read(path, replace(reader, kind=SessionKind.MAIN))
 
     async def snapshot(self, paths, reader):
-        return await super().snapshot(paths, replace(reader, kind=Kind.MAIN))
+        return await super().snapshot(paths, replace(reader, kind=SessionKind.MAIN))
 
     async def tree(self, path, depth, reader):
-        return await super().tree(path, depth, replace(reader, kind=Kind.MAIN))
+        return await super().tree(path, depth, replace(reader, kind=SessionKind.MAIN))
 
     async def exists(self, path, reader):
-        return await super().exists(path, replace(reader, kind=Kind.MAIN))
+        return await super().exists(path, replace(reader, kind=SessionKind.MAIN))
 
 
 class BlindToLinks(Files):
@@ -299,10 +299,10 @@ class _OwnersRecall:
         self._recall = recall
 
     async def search(self, query, reader):
-        return await self._recall.search(query, Reader(reader.session, Kind.MAIN))
+        return await self._recall.search(query, Reader(reader.session, SessionKind.MAIN))
 
     async def read(self, path, reader):
-        return await self._recall.read(path, Reader(reader.session, Kind.MAIN))
+        return await self._recall.read(path, Reader(reader.session, SessionKind.MAIN))
 
     async def is_outside(self, path, first, last, text):
         return await self._recall.is_outside(path, first, last, text)

@@ -26,7 +26,7 @@ from agentd.core.prompt import Prompt
 from agentd.core.redaction import Redactor
 from agentd.core.tool import Approval, Decision
 from agentd.core.transcript import export_row
-from agentd.core.turn import Kind, Origin, SessionKey, Turn, TurnRequest, kind_of
+from agentd.core.turn import Origin, SessionKey, SessionKind, Turn, TurnRequest, kind_of
 from agentd.engine.approvals import TaintPolicy
 from agentd.engine.budget import Budget
 from agentd.interfaces.acp.peer import Clients
@@ -67,7 +67,9 @@ class Owner:
         self.asked.append(approval)
         if not self.yes:
             return Decision.DENY
-        if kind_of(session) is Kind.MAIN:  # what others write stays theirs, whoever lets them
+        if (
+            kind_of(session) is SessionKind.MAIN
+        ):  # what others write stays theirs, whoever lets them
             self.own |= set(
                 TOKEN.findall(f"{approval.title}\n{approval.path}\n{approval.new_text}")
             )
@@ -288,7 +290,7 @@ class Home:
             for row in await stores.sessions.rows(info.key):
                 if not row.source.tainted:
                     yield f"row {row.seq} of {info.key}", json.dumps(export_row(row))
-            if kind_of(info.key) is Kind.MAIN:
+            if kind_of(info.key) is SessionKind.MAIN:
                 yield f"summary of {info.key}", (await stores.sessions.load(info.key)).summary
         for fact in await self._facts():
             yield "fact", f"{fact.text} {fact.triple}"

@@ -15,7 +15,7 @@ from agentd.core.turn import MAIN
 from agentd.engine.context import fence
 from agentd.interfaces.tools.fence import in_backticks
 from agentd.workspace import injection
-from agentd.workspace.injection import Room, Section
+from agentd.workspace.injection import PromptRoom, Section
 from tests.privacy.conftest import GROUP, SHARED, TODAY, House, as_json
 
 UNTRUSTED = "<!-- agentd: origin=untrusted -->"
@@ -133,7 +133,9 @@ async def test_what_is_injected_of_others_is_fenced(home: House, text):
 def test_a_marked_line_is_not_shown_and_the_lines_around_it_keep_their_numbers(at):
     mine = [f"- mine {n}" for n in range(40)]
     text = "\n".join([*mine[:20], f"- {'theirs ' * 40}{OBEY}{UNTRUSTED}", *mine[20:]])
-    (shown,), _, _ = injection.sections([Section(NOTE, f"### {NOTE}", text)], Room(at, 10_000))
+    (shown,), _, _ = injection.sections(
+        [Section(NOTE, f"### {NOTE}", text)], PromptRoom(at, 10_000)
+    )
     assert "theirs" not in shown
     assert shown.count("\n[NOT SHOWN: 1 line") == 1
     assert f"of {NOTE} from outside: 21." in shown
@@ -209,6 +211,6 @@ def test_no_prompt_carries_marked_lines(pieces):
         # The owner's lines may hold anything but an open code block, which would be their own.
         lines.append(f"- {OBEY} {flat} {UNTRUSTED}" if marked else flat.replace("`", "'"))
     (shown, *_), _, _ = injection.sections(
-        [Section(NOTE, f"### {NOTE}", "\n".join(["start", *lines]))], Room(20_000, 60_000)
+        [Section(NOTE, f"### {NOTE}", "\n".join(["start", *lines]))], PromptRoom(20_000, 60_000)
     )
     assert OBEY not in shown

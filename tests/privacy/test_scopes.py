@@ -20,7 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from agentd.core.turn import MAIN, Context, Kind, Origin, SessionKey
+from agentd.core.turn import MAIN, Origin, PromptScope, SessionKey, SessionKind
 from agentd.core.workspace import Reader
 from agentd.workspace.files import Files
 from tests.privacy.conftest import (
@@ -195,7 +195,7 @@ async def test_the_owners_prompt_holds_what_it_should_and_the_light_one_nothing(
     await house.beat()
     light = as_json(house.provider.prompts[-1])
     assert not _CANARY.search(light)
-    more = {"origin": Origin.HEARTBEAT, "context": Context.SESSION}
+    more = {"origin": Origin.HEARTBEAT, "context": PromptScope.SESSION}
     await house.say("main", "beat", **more)
     beat = as_json(house.provider.prompts[-1])
     assert canary(PRIVATE_PATHS.index("MEMORY.md")) in beat
@@ -238,7 +238,7 @@ async def test_identity_files_come_from_the_primary_only_and_memory_from_everywh
         assert f"@{scope}/{path}" in listed
         assert token in found
         assert (token in prompt) == (path != "notes/plan.md")
-    reader = Reader(MAIN, Kind.MAIN)
+    reader = Reader(MAIN, SessionKind.MAIN)
     assert await house.files.exists(spelled, reader) is not is_identity
 
 

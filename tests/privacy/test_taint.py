@@ -9,7 +9,7 @@ import pytest
 from agentd.core.message import ToolUse, assistant
 from agentd.core.tool import Decision
 from agentd.core.transcript import RowRole
-from agentd.core.turn import MAIN, Context, Origin, SessionKey
+from agentd.core.turn import MAIN, Origin, PromptScope, SessionKey
 from agentd.interfaces.acp.transcript_lines import read_line
 from agentd.testing import Answers, call
 from tests.privacy.conftest import GROUP, SHARED, TODAY, House, as_json
@@ -247,7 +247,7 @@ async def test_a_tainted_alert_enters_the_conversation_as_a_line_without_its_tex
 
 async def test_a_turn_says_whether_text_from_outside_had_a_part_in_it(home: House):
     home.provider.say(call(READ[0], "r", **READ[1]), EVIL)
-    beat = {"origin": Origin.HEARTBEAT, "context": Context.LIGHT}
+    beat = {"origin": Origin.HEARTBEAT, "context": PromptScope.LIGHT}
     assert (await home.say("heartbeat:main", "look", **beat)).tainted
     assert not (await home.say("heartbeat:main", "look again", **beat)).tainted
 

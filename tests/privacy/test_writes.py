@@ -14,7 +14,7 @@ from agentd.core.errors import ShuttingDown
 from agentd.core.message import ToolUse, assistant
 from agentd.core.tool import Approval, Decision
 from agentd.core.transcript import RowRole, export_row, opens_turn
-from agentd.core.turn import MAIN, Context, Origin, SessionKey, TurnRequest
+from agentd.core.turn import MAIN, Origin, PromptScope, SessionKey, TurnRequest
 from agentd.interfaces.acp.transcript_lines import read_line
 from agentd.testing import Answers, call
 from tests.privacy.conftest import GROUP, ISOLATED, SHARED, TODAY, House, as_json, canary
@@ -77,7 +77,7 @@ async def home(tmp_path):
 
 
 TAINTS = [("memory_read", {"path": "@work/plan.md"})]
-SILENT = {"origin": Origin.HEARTBEAT, "context": Context.LIGHT}
+SILENT = {"origin": Origin.HEARTBEAT, "context": PromptScope.LIGHT}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,9 @@ SILENT = {"origin": Origin.HEARTBEAT, "context": Context.LIGHT}
         pytest.param(ISOLATED, (), {}, False, id="isolated"),
         pytest.param("main", TAINTS, {}, True, id="tainted"),
         pytest.param("heartbeat:main", (), SILENT, False, id="light beat"),
-        pytest.param("main", (), {**SILENT, "context": Context.SESSION}, False, id="beat in main"),
+        pytest.param(
+            "main", (), {**SILENT, "context": PromptScope.SESSION}, False, id="beat in main"
+        ),
     ],
 )
 async def test_no_protected_byte_changes_without_a_yes(home: House, session, first, more, asks):
@@ -225,7 +227,7 @@ async def test_every_line_of_a_marked_entry_carries_its_mark(home: House, kind, 
         case "light":
             await home.beat(wish)
         case "main":
-            await home.beat(wish, context=Context.SESSION)
+            await home.beat(wish, context=PromptScope.SESSION)
         case "tainted":
             await home.obey("main", [*TAINTS, wish])
         case _:
@@ -470,7 +472,7 @@ async def test_a_beat_in_main_leaves_no_row_and_reaches_no_sink(home: House):
     notify = ToolUse("n1", "notify", {"text": "the boiler leaks"})
     write = ToolUse("n2", "memory_write", {"target": "MEMORY.md", "content": "x"})
     home.provider.say(assistant("one moment", notify, write), f"secret {canary(1)}")
-    turn = await home.say("main", "beat", origin=Origin.HEARTBEAT, context=Context.SESSION)
+    turn = await home.say("main", "beat", origin=Origin.HEARTBEAT, context=PromptScope.SESSION)
     assert canary(1) in turn.text
     assert await home.store.rows(MAIN) == rows
     assert home.events.events[events:] == []

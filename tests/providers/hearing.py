@@ -1,7 +1,7 @@
 """What the tests of both services share: hearing a stream out, and what each status means."""
 
 from agentd.core.errors import ProviderError
-from agentd.core.prompt import Begun
+from agentd.core.prompt import AnswerBegun
 
 # status, kind of the error, whether it is worth another try
 STATUSES = [
@@ -29,7 +29,7 @@ async def hear(provider, prompt):
     async with provider:
         try:
             async for event in provider.stream(prompt):
-                if not isinstance(event, Begun):
+                if not isinstance(event, AnswerBegun):
                     events.append(event)  # noqa: PERF401 - those before an error count
         except ProviderError as error:
             return events, error

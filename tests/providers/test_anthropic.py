@@ -11,8 +11,8 @@ import pytest
 from llmock.scenarios import Fail
 
 from agentd.core.errors import ContextOverflow, ProviderError
-from agentd.core.message import Message, Opaque, Role, Text, ToolResult, ToolUse, user
-from agentd.core.prompt import Answered, Effect, Prompt, ToolSpec
+from agentd.core.message import Message, OpaqueBlock, Role, Text, ToolResult, ToolUse, user
+from agentd.core.prompt import AnswerCompleted, Effect, Prompt, ToolSpec
 from agentd.providers.anthropic import AnthropicProvider
 from agentd.providers.provider_settings import ProviderSettings
 from agentd.providers.resilience import CircuitBreaker
@@ -49,7 +49,7 @@ async def test_a_real_conversation_over_http(llmock, key, hello):
     async with AnthropicProvider(settings, key) as provider:
         await provider.warm()
         answer = await ask(provider, hello)
-    assert isinstance(answer, Answered)
+    assert isinstance(answer, AnswerCompleted)
     assert answer.message.text == "Good morning"
     assert answer.usage.input_tokens > 0
     llmock.assert_resilient()
@@ -145,7 +145,7 @@ async def test_a_proxy_of_the_environment_gets_nothing(serving, recorded, key, h
         serving(answer) as url,
         AnthropicProvider(ProviderSettings(base_url=url), key) as provider,
     ):
-        assert isinstance(await ask(provider, hello), Answered)
+        assert isinstance(await ask(provider, hello), AnswerCompleted)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ async def test_a_whole_answer_does_not_wait_for_a_lingering_connection(
         AnthropicProvider(ProviderSettings(base_url=url), key) as provider,
         asyncio.timeout(5),
     ):
-        assert isinstance(await ask(provider, hello), Answered)
+        assert isinstance(await ask(provider, hello), AnswerCompleted)
 
 
 async def test_a_second_call_uses_the_same_connection(serving, recorded, key, hello):
@@ -267,7 +267,7 @@ async def test_a_certificate_is_accepted_by_the_authority_that_the_environment_n
         assert (await failing(url, key, hello)).kind == "bad_certificate"
         monkeypatch.setenv("SSL_CERT_FILE", str(authority))
         async with AnthropicProvider(ProviderSettings(base_url=url), key) as provider:
-            assert isinstance(await ask(provider, hello), Answered)
+            assert isinstance(await ask(provider, hello), AnswerCompleted)
 
 
 async def test_a_refused_connection_is_named(key, hello):
@@ -355,7 +355,7 @@ async def test_a_prompt_may_name_its_model(playing, recorded, hello):
 
 
 async def test_stored_words_that_are_no_unicode_are_sent_in_readable_form(playing, recorded, hello):
-    thought = Opaque("anthropic", {"type": "thinking", "thinking": "\ud800", "signature": "s"})
+    thought = OpaqueBlock("anthropic", {"type": "thinking", "thinking": "\ud800", "signature": "s"})
     use = ToolUse("toolu_1", "lo\ud800ok", {"\udfff": ["\ud800"]})
     said = Message(Role.ASSISTANT, (thought, Text("a\ud800b"), use))
     told = Message(Role.USER, (ToolResult("toolu_1", "seen\udc00"),))
@@ -380,5 +380,5 @@ async def test_a_request_that_we_cannot_build_is_no_failure_of_the_service(
             with pytest.raises(ValueError, match="serialize"):
                 await ask(breaker, Prompt((), hello.messages, (tool,)))
         assert breaker.status()["failures"] == 0
-        assert isinstance(await ask(breaker, hello), Answered)
+        assert isinstance(await ask(breaker, hello), AnswerCompleted)
     assert len(requests) == 1

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from agentd.core.errors import ContextOverflow, ProviderError
-from agentd.core.message import Opaque, Text, ToolUse
-from agentd.core.prompt import Answered, ModelStop, TextDelta, ThoughtDelta
+from agentd.core.message import OpaqueBlock, Text, ToolUse
+from agentd.core.prompt import AnswerCompleted, ModelStop, TextDelta, ThoughtDelta
 from agentd.core.turn import Usage
 from tests.providers.hearing import hear
 
-THOUGHT = Opaque(
+THOUGHT = OpaqueBlock(
     "anthropic",
     {
         "type": "thinking",
@@ -62,7 +62,7 @@ async def test_blocks_that_only_the_service_knows_are_kept_verbatim_in_order(
     playing, recorded, hello
 ):
     _, answer = await hear(playing(recorded("redacted_and_unknown")), hello)
-    assert [b.raw if isinstance(b, Opaque) else b for b in answer.message.blocks] == [
+    assert [b.raw if isinstance(b, OpaqueBlock) else b for b in answer.message.blocks] == [
         {"type": "redacted_thinking", "data": "EmwKAhgBEgy3va3p"},
         {
             "type": "server_tool_use",
@@ -142,7 +142,7 @@ async def test_a_broken_answer_is_a_named_error_and_nothing_else(
     deltas, error = await hear(playing(recorded(stream)), hello)
     assert isinstance(error, ProviderError)
     assert (error.kind, error.retryable) == (kind, retryable)
-    assert not [d for d in deltas if isinstance(d, Answered)]
+    assert not [d for d in deltas if isinstance(d, AnswerCompleted)]
     assert isinstance(error, ContextOverflow) == (kind == "overflow")
     assert error.cure
     assert "SENTINEL" not in f"{error.message} {error.cure} {error.__cause__!r}"
@@ -168,7 +168,7 @@ async def test_a_stream_cut_at_any_byte_is_never_an_answer(
         assert error.kind in ("stream_cut", "bad_stream"), length
         assert error.retryable, length
     _, answer = await hear(playing(whole), hello)
-    assert isinstance(answer, Answered)
+    assert isinstance(answer, AnswerCompleted)
 
 
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n"], ids=["lf", "crlf"])

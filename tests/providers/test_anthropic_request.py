@@ -4,14 +4,14 @@ import json
 
 from msgspec.structs import replace
 
-from agentd.core.message import Message, Opaque, Role, Text, ToolResult, assistant, user
+from agentd.core.message import Message, OpaqueBlock, Role, Text, ToolResult, assistant, user
 from agentd.core.prompt import Effect, Prompt, ToolSpec
 from agentd.providers.anthropic_wire import request_body
 from agentd.providers.provider_settings import ProviderSettings
 from agentd.testing import call, check_api_messages
 
 CACHE = {"type": "ephemeral"}
-THOUGHT = Opaque("anthropic", {"type": "thinking", "thinking": "hm", "signature": "s=="})
+THOUGHT = OpaqueBlock("anthropic", {"type": "thinking", "thinking": "hm", "signature": "s=="})
 
 
 def tool(name):
@@ -70,7 +70,7 @@ def test_thinking_is_only_spoken_of_when_it_is_on():
 
 
 def test_own_opaque_blocks_go_back_verbatim_and_those_of_others_do_not():
-    other = Opaque("elsewhere", {"type": "reasoning", "data": "x"})
+    other = OpaqueBlock("elsewhere", {"type": "reasoning", "data": "x"})
     answer = Message(Role.ASSISTANT, (THOUGHT, other, Text("b")))
     data = body(Prompt((), (user("a"), answer, user("c"))))
     assert data["messages"][1]["content"] == [THOUGHT.raw, {"type": "text", "text": "b"}]
@@ -107,7 +107,7 @@ def test_tool_results_say_whether_they_are_errors():
 
 
 def test_building_a_request_leaves_the_prompt_as_it_was():
-    answer = Message(Role.ASSISTANT, (Opaque("anthropic", {"type": "text", "text": "x"}),))
+    answer = Message(Role.ASSISTANT, (OpaqueBlock("anthropic", {"type": "text", "text": "x"}),))
     prompt = Prompt((), (user("a"), answer), cached_messages=2)
     assert body(prompt) == body(prompt)
     assert answer.blocks[0].raw == {"type": "text", "text": "x"}

@@ -4,7 +4,7 @@ import pytest
 
 from agentd.core.errors import ContextOverflow, ProviderError
 from agentd.core.message import user
-from agentd.core.prompt import Answered, Prompt
+from agentd.core.prompt import AnswerCompleted, Prompt
 from agentd.providers.faults import failure
 from agentd.providers.resilience import CircuitBreaker
 from agentd.testing import FakeClock, ScriptedProvider
@@ -24,7 +24,7 @@ class Bench:
             events = [event async for event in self.breaker.stream(HELLO)]
         except ProviderError as error:
             return error.kind
-        assert isinstance(events[-1], Answered)
+        assert isinstance(events[-1], AnswerCompleted)
         return events[-1].message.text
 
     async def fail(self, times, kind="server_error"):
@@ -62,7 +62,7 @@ async def test_an_answer_counts_though_its_reader_leaves_with_it():
         await bench.fail(4)
         events = bench.breaker.stream(HELLO)
         async for event in events:
-            if isinstance(event, Answered):
+            if isinstance(event, AnswerCompleted):
                 break
         await events.aclose()
     assert not bench.breaker.is_open()

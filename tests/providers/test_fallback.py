@@ -3,8 +3,8 @@
 import pytest
 
 from agentd.core.errors import ContextOverflow, ProviderError
-from agentd.core.message import Message, Opaque, Role, Text, ToolResult, ToolUse, user
-from agentd.core.prompt import Answered, Prompt, Restarted, RetryScheduled, TextDelta
+from agentd.core.message import Message, OpaqueBlock, Role, Text, ToolResult, ToolUse, user
+from agentd.core.prompt import AnswerCompleted, Prompt, RetryScheduled, StreamRestarted, TextDelta
 from agentd.providers.anthropic_wire import request_body as anthropic_body
 from agentd.providers.faults import FAULTS, failure
 from agentd.providers.openai_wire import request_body as openai_body
@@ -123,14 +123,14 @@ async def test_the_chain_is_open_only_when_all_of_it_is():
 async def test_what_was_shown_is_taken_back():
     chain = Chain(Breaking(failure("stream_cut")), scripted("second", "whole"))
     events = await chain.ask()
-    assert events[:3] == [TextDelta("half "), TextDelta("an answer"), Restarted("stream_cut")]
+    assert events[:3] == [TextDelta("half "), TextDelta("an answer"), StreamRestarted("stream_cut")]
     assert events[3:-1] == [TextDelta("whole")]
-    assert isinstance(events[-1], Answered)
+    assert isinstance(events[-1], AnswerCompleted)
 
 
 async def test_nothing_is_taken_back_that_was_not_shown():
     events = await two(failure("auth")).ask()
-    assert not [e for e in events if isinstance(e, Restarted)]
+    assert not [e for e in events if isinstance(e, StreamRestarted)]
 
 
 async def test_a_wait_that_was_told_is_nothing_to_take_back():
@@ -141,7 +141,7 @@ async def test_a_wait_that_was_told_is_nothing_to_take_back():
 
     chain = Chain(Waiting(failure("overloaded")), scripted("second", "whole"))
     events = await chain.ask()
-    assert [type(e) for e in events] == [RetryScheduled, TextDelta, Answered]
+    assert [type(e) for e in events] == [RetryScheduled, TextDelta, AnswerCompleted]
 
 
 async def test_when_nobody_answers_the_error_names_them_all_and_the_first_ones_cure():
@@ -207,9 +207,9 @@ def test_each_service_is_sent_its_own_opaque_blocks_alone():
     thought = {"type": "thinking", "thinking": "hm", "signature": "s=="}
     messages = (
         user("Look"),
-        Message(Role.ASSISTANT, (Opaque("anthropic", thought), ToolUse("c1", "look", {}))),
+        Message(Role.ASSISTANT, (OpaqueBlock("anthropic", thought), ToolUse("c1", "look", {}))),
         Message(Role.USER, (ToolResult("c1", "dust"),)),
-        Message(Role.ASSISTANT, (Opaque("other", {"type": "secret"}), Text("Dust."))),
+        Message(Role.ASSISTANT, (OpaqueBlock("other", {"type": "secret"}), Text("Dust."))),
         user("And now?"),
     )
     prompt = Prompt((), messages)

@@ -13,11 +13,18 @@ from structlog.testing import capture_logs
 
 from agentd.core.errors import ProviderError, StorageFull
 from agentd.core.message import user
-from agentd.core.prompt import Answered, Begun, Prompt, ProviderEvent, TextDelta, closing
+from agentd.core.prompt import (
+    AnswerBegun,
+    AnswerCompleted,
+    Prompt,
+    ProviderEvent,
+    TextDelta,
+    closing,
+)
 from agentd.core.turn import MAIN, Origin, Usage
 from agentd.engine.budget import BudgetSettings, OriginBudget
 from agentd.engine.queue import Interrupt, Interrupted
-from agentd.providers.metered import Metered
+from agentd.providers.metered import MeteredProvider
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
@@ -32,12 +39,12 @@ def budget(**limits: object) -> BudgetSettings:
 
 
 async def ask(
-    metered: Metered, ledger, settings: BudgetSettings, prompt: Prompt = HELLO
-) -> Answered:
+    metered: MeteredProvider, ledger, settings: BudgetSettings, prompt: Prompt = HELLO
+) -> AnswerCompleted:
     """One call, charged as the engine does it."""
     async with closing(metered.stream(prompt)) as events:
         async for event in events:
-            if isinstance(event, Answered):
+            if isinstance(event, AnswerCompleted):
                 cost = settings.price(event.model, event.usage)
                 await ledger.charge(
                     MAIN,
@@ -54,14 +61,14 @@ async def ask(
 async def test_a_call_whose_price_is_unknown_is_not_made_under_a_limit_in_dollars() -> None:
     clock, provider = FakeClock(), ScriptedProvider()
     ledger, settings = MemoryLedger(clock), budget(monthly_usd=1.0)
-    metered = Metered(provider, ledger, settings, clock, 100)
+    metered = MeteredProvider(provider, ledger, settings, clock, 100)
     with pytest.raises(ProviderError, match="no price for cheapo") as error:
         await ask(metered, ledger, settings, replace(HELLO, model="cheapo"))
     assert error.value.kind == "budget"
     assert "[budget.prices" in error.value.cure
     assert provider.prompts == []
     free = budget(heartbeat_daily_tokens=5)
-    metered = Metered(provider, ledger, free, clock, 100)
+    metered = MeteredProvider(provider, ledger, free, clock, 100)
     assert await ask(metered, ledger, free, replace(HELLO, model="cheapo"))
 
 
@@ -77,7 +84,9 @@ def test_a_price_holds_for_dated_names_of_the_model() -> None:
 async def test_without_a_limit_nothing_is_reserved() -> None:
     clock = FakeClock()
     ledger, settings = MemoryLedger(clock), budget(heartbeat_daily_tokens=0)
-    answer = await ask(Metered(ScriptedProvider(), ledger, settings, clock, 100), ledger, settings)
+    answer = await ask(
+        MeteredProvider(ScriptedProvider(), ledger, settings, clock, 100), ledger, settings
+    )
     assert answer.reservation is None
     assert len(ledger.charges) == 1
 
@@ -86,7 +95,7 @@ async def test_a_call_that_could_pass_the_limit_is_not_made() -> None:
     clock = FakeClock()
     ledger, settings = MemoryLedger(clock), budget(daily_usd=0.02)
     inner = ScriptedProvider()
-    metered = Metered(inner, ledger, settings, clock, 1000)
+    metered = MeteredProvider(inner, ledger, settings, clock, 1000)
     with pytest.raises(ProviderError) as refused:
         await ask(metered, ledger, settings)
     assert refused.value.kind == "budget"
@@ -98,7 +107,7 @@ async def test_what_a_failed_call_had_not_begun_is_given_back() -> None:
     clock = FakeClock()
     ledger, settings = MemoryLedger(clock), budget(daily_usd=0.2)
     down = ProviderError("down", kind="server_error")
-    metered = Metered(ScriptedProvider(down), ledger, settings, clock, 1000)
+    metered = MeteredProvider(ScriptedProvider(down), ledger, settings, clock, 1000)
     with pytest.raises(ProviderError):
         await ask(metered, ledger, settings)
     assert await ledger.spent(clock.now() - timedelta(days=1)) == (0, 0.0)
@@ -107,7 +116,7 @@ async def test_what_a_failed_call_had_not_begun_is_given_back() -> None:
 async def test_a_call_that_is_left_in_the_middle_is_charged_for_what_it_had_begun() -> None:
     clock = FakeClock()
     ledger, settings = MemoryLedger(clock), budget(daily_usd=10.0)
-    metered = Metered(ScriptedProvider("one two three"), ledger, settings, clock, 1000)
+    metered = MeteredProvider(ScriptedProvider("one two three"), ledger, settings, clock, 1000)
     async with closing(metered.stream(HELLO)) as events:
         async for _ in events:
             break
@@ -122,7 +131,7 @@ async def test_a_failed_call_is_charged_what_the_service_counted(limits: dict[st
     ledger = MemoryLedger(clock)
     silent = ProviderError("not a word", kind="empty_answer")
     silent.usage = Usage(2_000, 100)
-    metered = Metered(ScriptedProvider(silent), ledger, budget(**limits), clock, 1000)
+    metered = MeteredProvider(ScriptedProvider(silent), ledger, budget(**limits), clock, 1000)
     with pytest.raises(ProviderError, match="not a word"):
         await run_through(metered)
     tokens, usd = await ledger.spent(clock.now() - timedelta(days=1))
@@ -133,7 +142,7 @@ async def test_a_model_that_answers_by_another_name_costs_what_was_asked_for() -
     clock = FakeClock()
     ledger, settings = MemoryLedger(clock), budget(daily_usd=0.2)
     upstream = ScriptedProvider(usage=Usage(1_000, 2_000), model="upstream-7")
-    metered = Metered(upstream, ledger, settings, clock, 2_000)
+    metered = MeteredProvider(upstream, ledger, settings, clock, 2_000)
     assert (await ask(metered, ledger, settings)).model == "m-20261122"
     _, usd = await ledger.spent(clock.now() - timedelta(days=1))
     assert usd == pytest.approx(0.11)
@@ -147,7 +156,7 @@ async def test_a_call_that_is_left_before_its_first_word_is_charged_what_it_was_
 ) -> None:
     clock, begun = FakeClock(), asyncio.Event()
     ledger = MemoryLedger(clock)
-    metered = Metered(Hanging(begun, Begun()), ledger, budget(**limits), clock, 1000)
+    metered = MeteredProvider(Hanging(begun, AnswerBegun()), ledger, budget(**limits), clock, 1000)
     running = asyncio.create_task(run_through(metered))
     await begun.wait()
     running.cancel()
@@ -161,7 +170,7 @@ async def test_a_call_that_is_left_before_its_first_word_is_charged_what_it_was_
 async def test_without_a_limit_a_cut_call_is_charged_too() -> None:
     clock, begun = FakeClock(), asyncio.Event()
     ledger = MemoryLedger(clock)
-    metered = Metered(Hanging(begun), ledger, budget(), clock, 1000)
+    metered = MeteredProvider(Hanging(begun), ledger, budget(), clock, 1000)
     running = asyncio.create_task(run_through(metered))
     await begun.wait()
     running.cancel()
@@ -192,7 +201,7 @@ class Hanging(ScriptedProvider):
         await asyncio.Event().wait()
 
 
-async def run_through(metered: Metered, interrupt: Interrupt | None = None) -> None:
+async def run_through(metered: MeteredProvider, interrupt: Interrupt | None = None) -> None:
     async with closing(metered.stream(HELLO)) as events, (interrupt or Interrupt()).guard():
         async for _ in events:
             pass
@@ -202,7 +211,7 @@ async def run_through(metered: Metered, interrupt: Interrupt | None = None) -> N
 async def test_a_cancel_stays_one_though_the_cut_call_cannot_be_charged(by: str) -> None:
     clock, begun, interrupt = FakeClock(), asyncio.Event(), Interrupt()
     ledger = FullLedger(clock)
-    metered = Metered(Hanging(begun), ledger, budget(daily_usd=10.0), clock, 1000)
+    metered = MeteredProvider(Hanging(begun), ledger, budget(daily_usd=10.0), clock, 1000)
     running = asyncio.create_task(run_through(metered, interrupt))
     await begun.wait()
     with capture_logs() as logs:
@@ -220,7 +229,7 @@ async def test_a_cancel_stays_one_though_the_cut_call_cannot_be_charged(by: str)
 async def test_why_a_call_failed_is_told_though_it_cannot_be_charged() -> None:
     clock = FakeClock()
     down = ProviderError("down", kind="server_error")
-    metered = Metered(
+    metered = MeteredProvider(
         ScriptedProvider(down), FullLedger(clock), budget(daily_usd=10.0), clock, 1000
     )
     with pytest.raises(ProviderError, match="down"):
@@ -238,7 +247,7 @@ async def test_a_month_of_restarts_never_spends_more_than_its_limits(tmp_path: P
             ledger = SqliteLedger(db, clock)
             size = 200 * (1 + start % 7)
             inner = ScriptedProvider(usage=Usage(2000 * (1 + start % 3), size), model="m")
-            metered = Metered(inner, ledger, settings, clock, 1500)
+            metered = MeteredProvider(inner, ledger, settings, clock, 1500)
             for _ in range(60):
                 await clock.advance(2160)
                 day = clock.now().astimezone(clock.zone).date().isoformat()
@@ -264,7 +273,7 @@ async def test_a_storm_of_beats_stops_at_its_own_limit() -> None:
     clock = FakeClock()
     ledger, settings = MemoryLedger(clock), budget(heartbeat_daily_tokens=50_000)
     inner = ScriptedProvider(usage=Usage(900, 100))
-    metered = Metered(inner, ledger, settings, clock, 1000)
+    metered = MeteredProvider(inner, ledger, settings, clock, 1000)
     beat = Prompt((), (user("beat"),), origin=Origin.HEARTBEAT)
     for _ in range(200):
         try:
@@ -297,7 +306,7 @@ async def test_reading_facts_ends_for_the_day_at_its_own_limit() -> None:
     clock = FakeClock()
     ledger, settings = MemoryLedger(clock), budget(facts_daily_tokens=2_000)
     reading = replace(HELLO, origin=Origin.EXTRACTION)
-    metered = Metered(ScriptedProvider(), ledger, settings, clock, 1_500)
+    metered = MeteredProvider(ScriptedProvider(), ledger, settings, clock, 1_500)
     await ask(metered, ledger, settings, reading)
     await ledger.charge(MAIN, Origin.EXTRACTION, "m", Usage(1_000), 0.0)
     with pytest.raises(ProviderError, match="facts_daily_tokens"):

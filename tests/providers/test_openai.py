@@ -13,7 +13,7 @@ from llmock.scenarios import Fail
 
 from agentd.core.errors import ContextOverflow, ProviderError
 from agentd.core.message import Message, Role, ToolResult, user
-from agentd.core.prompt import Answered, Effect, ModelStop, Prompt, ToolSpec
+from agentd.core.prompt import AnswerCompleted, Effect, ModelStop, Prompt, ToolSpec
 from agentd.providers.openai import OpenAIProvider
 from agentd.providers.provider_settings import ServiceSettings
 from tests.providers.hearing import STATUSES
@@ -71,7 +71,7 @@ async def test_a_real_conversation_over_http(llmock, key, hello):
     async with provider_at(llmock.base_url("openai"), key) as provider:
         await provider.warm()
         answer = await ask(provider, hello)
-    assert isinstance(answer, Answered)
+    assert isinstance(answer, AnswerCompleted)
     assert answer.message.text == "Good morning"
     assert answer.usage.input_tokens > 0
     llmock.assert_resilient()
@@ -213,7 +213,7 @@ async def test_a_whole_answer_does_not_wait_for_a_lingering_connection(serving, 
         await asyncio.Event().wait()
 
     async with serving(linger) as url, provider_at(url, key) as provider, asyncio.timeout(5):
-        assert isinstance(await ask(provider, hello), Answered)
+        assert isinstance(await ask(provider, hello), AnswerCompleted)
 
 
 async def test_a_stopped_answer_outlives_its_connection(serving, key, hello):
@@ -279,7 +279,7 @@ async def test_a_proxy_of_the_environment_gets_nothing(llmock, key, hello, monke
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     async with provider_at(llmock.base_url("openai"), key) as provider:
-        assert isinstance(await ask(provider, hello), Answered)
+        assert isinstance(await ask(provider, hello), AnswerCompleted)
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ async def test_a_certificate_is_accepted_by_the_authority_that_the_environment_n
         unknown = await error_of(provider_at(url, key), hello)
         monkeypatch.setenv("SSL_CERT_FILE", str(authority))
         async with provider_at(url, key) as provider:
-            assert isinstance(await ask(provider, hello), Answered)
+            assert isinstance(await ask(provider, hello), AnswerCompleted)
         monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
         unreadable = await error_of(provider_at(url, key), hello)
     assert (unknown.kind, unknown.retryable, unknown.away) == ("bad_certificate", False, True)
@@ -383,4 +383,4 @@ async def test_a_prompt_may_name_its_model(key, hello):
 
 async def test_words_that_are_no_unicode_do_not_break_a_request(key):
     async with answering(key, streaming) as provider:
-        assert isinstance(await ask(provider, Prompt((), (user("a\ud800b"),))), Answered)
+        assert isinstance(await ask(provider, Prompt((), (user("a\ud800b"),))), AnswerCompleted)

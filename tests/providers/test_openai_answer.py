@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from agentd.core.errors import ContextOverflow, ProviderError
 from agentd.core.message import Text, ToolUse, user
-from agentd.core.prompt import Answered, ModelStop, Prompt, TextDelta, ThoughtDelta
+from agentd.core.prompt import AnswerCompleted, ModelStop, Prompt, TextDelta, ThoughtDelta
 from agentd.core.secrets import Secret
 from agentd.core.turn import Usage
 from agentd.providers.openai import OpenAIProvider
@@ -239,7 +239,7 @@ async def test_a_broken_answer_is_a_named_error_and_nothing_else(hello, stream, 
     deltas, error = await hear(play(recorded(stream)), hello)
     assert isinstance(error, ProviderError)
     assert (error.kind, error.retryable) == (kind, retryable)
-    assert not [d for d in deltas if isinstance(d, Answered)]
+    assert not [d for d in deltas if isinstance(d, AnswerCompleted)]
     assert isinstance(error, ContextOverflow) == (kind == "overflow")
     assert error.cure
     assert "SENTINEL" not in f"{error.message} {error.cure} {error.__cause__!r}"

@@ -5,14 +5,23 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from agentd.core.message import Message, Opaque, Role, Text, ToolResult, ToolUse, assistant, user
+from agentd.core.message import (
+    Message,
+    OpaqueBlock,
+    Role,
+    Text,
+    ToolResult,
+    ToolUse,
+    assistant,
+    user,
+)
 from agentd.core.prompt import Effect, Prompt, ToolSpec
 from agentd.providers.openai_wire import request_body
 from agentd.providers.provider_settings import ServiceSettings
 
 SCHEMA = {"type": "object", "properties": {"where": {"type": "string"}}}
 LOOK = ToolSpec("look", "Looks.", SCHEMA, Effect.READ_ONLY)
-THOUGHT = Opaque("anthropic", {"type": "thinking", "thinking": "SENTINEL", "signature": "s=="})
+THOUGHT = OpaqueBlock("anthropic", {"type": "thinking", "thinking": "SENTINEL", "signature": "s=="})
 
 
 def body(prompt, capabilities=None, **settings):

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from agentd.core.message import Image, Message, Role, Text, assistant, user
-from agentd.core.prompt import Answered, Prompt
+from agentd.core.prompt import AnswerCompleted, Prompt
 from agentd.core.secrets import Secret
 from agentd.core.turn import Usage
 from agentd.providers.anthropic import AnthropicProvider
@@ -58,7 +58,7 @@ async def anthropic_body(prompt, blobs, **settings):
     )
     async with provider:
         events = [event async for event in provider.stream(prompt)]
-    assert isinstance(events[-1], Answered)
+    assert isinstance(events[-1], AnswerCompleted)
     return requests[0]
 
 

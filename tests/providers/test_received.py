@@ -25,7 +25,7 @@ from agentd.core.message import (
     encode_blocks,
     user,
 )
-from agentd.core.prompt import Answered, Prompt, TextDelta, ThoughtDelta
+from agentd.core.prompt import AnswerCompleted, Prompt, TextDelta, ThoughtDelta
 from agentd.core.turn import Usage
 from agentd.providers import anthropic_wire as anthropic_answer
 from agentd.providers import anthropic_wire as anthropic_request
@@ -85,7 +85,7 @@ OPENAI: list[Any] = [
     },
 ]
 
-Heard = tuple[list[TextDelta | ThoughtDelta], Answered]
+Heard = tuple[list[TextDelta | ThoughtDelta], AnswerCompleted]
 
 
 def hear_anthropic(lines: list[str]) -> Heard:

@@ -7,17 +7,17 @@ import pytest
 from agentd.core.errors import ContextOverflow, ProviderError
 from agentd.core.message import assistant, user
 from agentd.core.prompt import (
-    Answered,
+    AnswerCompleted,
     ModelStop,
     Prompt,
-    Restarted,
     RetryScheduled,
+    StreamRestarted,
     TextDelta,
 )
 from agentd.core.turn import Usage
 from agentd.providers.faults import failure
 from agentd.providers.provider_settings import ProviderSettings
-from agentd.providers.resilience import Retrying
+from agentd.providers.resilience import RetryingProvider
 from agentd.testing import FakeClock, ScriptedProvider
 
 HELLO = Prompt((), (user("Hello"),))
@@ -25,7 +25,7 @@ HELLO = Prompt((), (user("Hello"),))
 
 def retrying(*replies, clock=None, chance=0.0, **settings):
     inner = ScriptedProvider(*replies)
-    wrapped = Retrying(
+    wrapped = RetryingProvider(
         inner, ProviderSettings(**settings), clock or FakeClock(), chance=lambda: chance
     )
     return inner, wrapped
@@ -52,8 +52,8 @@ async def test_a_failure_that_passes_is_not_seen():
     clock = FakeClock()
     inner, provider = retrying(failure("overloaded"), failure("connect"), "ok", clock=clock)
     events = await run(provider, clock)
-    assert isinstance(events[-1], Answered)
-    assert not [e for e in events if isinstance(e, Restarted)]
+    assert isinstance(events[-1], AnswerCompleted)
+    assert not [e for e in events if isinstance(e, StreamRestarted)]
     assert len(inner.prompts) == 3
 
 
@@ -161,17 +161,17 @@ class Cut:
         yield TextDelta("Half")
         if self.calls == 1:
             raise failure("stream_cut")
-        yield Answered(assistant("Half"), ModelStop.END_TURN, Usage(), "cut-1", "cut")
+        yield AnswerCompleted(assistant("Half"), ModelStop.END_TURN, Usage(), "cut-1", "cut")
 
 
 async def test_words_that_were_shown_are_taken_back():
     clock = FakeClock()
-    provider = Retrying(Cut(), ProviderSettings(), clock)
+    provider = RetryingProvider(Cut(), ProviderSettings(), clock)
     events = await run(provider, clock)
-    assert events[:2] == [TextDelta("Half"), Restarted("stream_cut")]
+    assert events[:2] == [TextDelta("Half"), StreamRestarted("stream_cut")]
     assert isinstance(events[2], RetryScheduled)
     assert events[3] == TextDelta("Half")
-    assert isinstance(events[4], Answered)
+    assert isinstance(events[4], AnswerCompleted)
 
 
 async def test_what_is_no_provider_error_passes_through():
@@ -191,7 +191,7 @@ async def test_leaving_early_ends_the_call_behind_it():
             finally:
                 ended.append(True)
 
-    events = Retrying(Endless(), ProviderSettings(), FakeClock()).stream(HELLO)
+    events = RetryingProvider(Endless(), ProviderSettings(), FakeClock()).stream(HELLO)
     await anext(events)
     await events.aclose()
     assert ended == [True]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agentd.memory.index.ranking import confidence
 from agentd.memory.index.ranking.fusion import FITTED
-from agentd.memory.index.ranking.kinds import MOST, Kinds, about
+from agentd.memory.index.ranking.kinds import MOST, KindClassifiers, about
 
 NEVER_FAR = np.zeros(2, np.float32)
 SCORES = np.array([9.0, 4.0, 1.0], np.float32)
@@ -39,7 +39,7 @@ def test_the_best_hit_has_the_confidence_of_the_search_and_none_has_more(certain
 
 
 def test_kinds_read_a_vector_whatever_its_size():
-    kinds = Kinds(
+    kinds = KindClassifiers(
         np.array([10.0, 0.0, -1.0], np.float32), np.array([0.0, 5.0, 1.0], np.float32), NEVER_FAR
     )
     assert kinds.asks_state(np.array([1.0, 0.0], np.float32)) > 0.99

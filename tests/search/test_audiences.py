@@ -9,7 +9,7 @@ from datetime import date
 import pytest
 
 from agentd.core.search import OWNER, PUBLIC, Audience, Chunk, SearchQuery, Source, audience_of
-from agentd.core.turn import MAIN, Kind, SessionKey
+from agentd.core.turn import MAIN, SessionKey, SessionKind
 from agentd.memory.index.search import words
 from agentd.memory.index.search.audiences import KEPT, Mirrors
 from agentd.memory.index.search.entries import entry
@@ -119,11 +119,11 @@ async def test_an_audience_finds_exactly_what_it_would_find_if_there_were_no_mor
 
 
 def test_the_owner_finds_everything_and_a_turn_of_another_kind_none_of_his():
-    assert audience_of(MAIN, Kind.MAIN) == OWNER
-    assert audience_of(SessionKey("group:a"), Kind.GROUP) == Audience("group:a")
-    assert audience_of(SessionKey("cron"), Kind.ISOLATED) == Audience("cron")
+    assert audience_of(MAIN, SessionKind.MAIN) == OWNER
+    assert audience_of(SessionKey("group:a"), SessionKind.GROUP) == Audience("group:a")
+    assert audience_of(SessionKey("cron"), SessionKind.ISOLATED) == Audience("cron")
     for key in ("main", "chat:x", "heartbeat:main"):
-        assert audience_of(SessionKey(key), Kind.ISOLATED) == PUBLIC
+        assert audience_of(SessionKey(key), SessionKind.ISOLATED) == PUBLIC
     assert OWNER.sees("group:a")
     assert not PUBLIC.sees("main")
 

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentd.core.errors import EmbedderFault, StorageCorrupt, StorageFull
-from agentd.core.search import OWNER, PUBLIC, Patch, SearchQuery, Source
+from agentd.core.search import OWNER, PUBLIC, LinePatch, SearchQuery, Source
 from agentd.memory.index.embedding.lazy_static import packaged_static
 from agentd.memory.index.search import chain, live
 from agentd.memory.index.search import patient_embedder as patience_of
@@ -861,11 +861,11 @@ async def test_chunks_are_found_on_the_lines_to_which_they_have_moved(any_index,
     await any_index.replace(FACTS, "d1", [fact(chunk, t, n) for n, t in enumerate(texts, 1)])
     assert len(await where(any_index, "tea")) == 7
     added = fact(chunk, "tea at last", 6)
-    await any_index.patch(FACTS, "d2", [Patch(2, 4, 0, ()), Patch(8, 8, 1, (added,))])
+    await any_index.patch(FACTS, "d2", [LinePatch(2, 4, 0, ()), LinePatch(8, 8, 1, (added,))])
     left = ["tea number 1", *texts[3:], "tea at last"]
     assert await where(any_index, "tea") == [(n, n, text) for n, text in enumerate(left, 1)]
-    await any_index.patch(FACTS, "d3", [Patch(1, 1, 1, (fact(chunk, "tea first", 1),))])
-    await any_index.patch(FACTS, "d4", [Patch(3, 4, 0, ())])
+    await any_index.patch(FACTS, "d3", [LinePatch(1, 1, 1, (fact(chunk, "tea first", 1),))])
+    await any_index.patch(FACTS, "d4", [LinePatch(3, 4, 0, ())])
     left = ["tea first", "tea number 1", *texts[4:], "tea at last"]
     assert await where(any_index, "tea") == [(n, n, text) for n, text in enumerate(left, 1)]
     assert await where(any_index, "number 4") == [
@@ -881,7 +881,10 @@ async def test_chunks_that_moved_can_be_forgotten_one_by_one(store, clock, chunk
         for round_ in range(25):
             at = 1 + round_ * 7 % len(texts)
             new = fact(chunk, f"tea of round {round_}", len(texts))
-            patches = [Patch(at, at + 1, 0, ()), Patch(len(texts) + 1, len(texts) + 1, 1, (new,))]
+            patches = [
+                LinePatch(at, at + 1, 0, ()),
+                LinePatch(len(texts) + 1, len(texts) + 1, 1, (new,)),
+            ]
             await index.patch(FACTS, f"d{round_ + 1}", patches)
             del texts[at - 1]
             texts.append(new.text)
@@ -900,7 +903,7 @@ async def test_what_moves_while_all_is_loaded_anew_is_found_where_it_is(store, c
         await mirrors.ready(OWNER)
         renewed = asyncio.create_task(mirrors.renew(OWNER))
         await asyncio.sleep(0)
-        await mirrors.change(store.patch(FACTS, "d2", [Patch(1, 3, 0, ())]), moved=FACTS)
+        await mirrors.change(store.patch(FACTS, "d2", [LinePatch(1, 3, 0, ())]), moved=FACTS)
         await renewed
         options = SearchSettings().options(SearchQuery("tea number 9", limit=1), date(2026, 11, 21))
         found = await mirrors.search(OWNER, ["tea number 9"], None, "", options)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agentd.core.search import MOVES, OWNER, Patch, SearchOptions, SearchQuery
+from agentd.core.search import MOVES, OWNER, LinePatch, SearchOptions, SearchQuery
 from agentd.memory.index.embedding.lazy_static import packaged_static
 from agentd.memory.index.search import words
 from agentd.memory.index.search.arrays import Unusable, _table, read, strings, write
@@ -479,7 +479,7 @@ async def test_a_file_with_chunks_on_former_lines_is_not_used(saved):
     path = "memory/500.md"
     async with opened(saved) as (store, mirrors):
         await mirrors.ready(OWNER)
-        change = store.patch(path, "d", [Patch(501, 503, 0, ())])
+        change = store.patch(path, "d", [LinePatch(501, 503, 0, ())])
         await mirrors.change(change, moved=path)
         level = await answers(mirrors)
     found, was_used = await from_the_file(saved)
@@ -491,7 +491,7 @@ async def test_a_file_that_is_written_after_chunks_have_moved_is_used(saved):
     path = "memory/500.md"
     async with opened(saved) as (store, mirrors):
         await mirrors.ready(OWNER)
-        await mirrors.change(store.patch(path, "d", [Patch(501, 503, 0, ())]), moved=path)
+        await mirrors.change(store.patch(path, "d", [LinePatch(501, 503, 0, ())]), moved=path)
         (saved / "index.arrays").unlink()
         assert await mirrors.save()
     found, was_used = await from_the_file(saved)
@@ -506,6 +506,6 @@ async def test_a_file_of_before_a_move_is_not_taken_for_one_of_after_it(saved):
         (saved / "index.arrays").unlink()
         moves = await store.meta(MOVES)
         mirror = mirrors._places[OWNER].mirror
-        await store.patch(path, "d", [Patch(501, 503, 0, ())])  # while the file is written
+        await store.patch(path, "d", [LinePatch(501, 503, 0, ())])  # while the file is written
         assert await mirrors._saved.save(mirror, moves)
     assert not (await from_the_file(saved))[1]

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentd.core.search import OWNER, Chunk, Ranking, SearchOptions, SearchQuery, Source
-from agentd.memory.index.ranking.kinds import Kinds
+from agentd.memory.index.ranking.kinds import KindClassifiers
 from agentd.memory.index.search import phrasings
 from agentd.memory.index.search.live import LiveIndex
 from agentd.memory.index.search.patient_embedder import patient
@@ -91,7 +91,7 @@ def test_a_question_about_what_was_keeps_its_order_in_several_wordings_too(state
     texts = ("Heron was the guest wifi password", "The guest wifi password is kestrel")
     made.add([a_note(n, t, d) for n, t, d in zip((1, 9), texts, (old, new), strict=True)], vectors)
     kind = np.array([state, 0.0, 0.0], np.float32)
-    made.kinds = Kinds(kind, kind, np.zeros(2, np.float32))
+    made.kinds = KindClassifiers(kind, kind, np.zeros(2, np.float32))
     asked = [("guest wifi password heron", vectors[0]), ("heron guest wifi", vectors[0])]
     hits = list(phrasings.search(made, asked, OPTIONS))
     assert hits[0].slots == first

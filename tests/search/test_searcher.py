@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agentd.core.search import Chunk, EmptyReason, Fusion, SearchOptions, Source
 from agentd.memory.index.ranking import structured
 from agentd.memory.index.ranking.fusion import FITTED
-from agentd.memory.index.ranking.kinds import Kinds
+from agentd.memory.index.ranking.kinds import KindClassifiers
 from agentd.memory.index.search import phrasings
 from agentd.memory.index.search.searcher import Searcher
 
@@ -153,7 +153,9 @@ def test_a_question_about_what_was_is_not_answered_with_the_newest():
     for sign in (1.0, -1.0):
         searcher = filled(*RATES, vectors=vectors)
         weights = np.array([10.0 * sign, 0.0, 0.0, 0.0, 0.0], np.float32)
-        searcher.kinds = Kinds(state=weights, answerable=weights, far=np.zeros(2, np.float32))
+        searcher.kinds = KindClassifiers(
+            state=weights, answerable=weights, far=np.zeros(2, np.float32)
+        )
         hits = searcher.search("day rate for Brackwater", vectors[0], options).hits
         led.append(searcher.corpus.column("day")[hits[0].slots[0]])
     assert led[0] == searcher.corpus.column("day").max()
@@ -407,11 +409,11 @@ def test_the_best_of_few_texts_is_no_answer_where_it_is_far_from_the_question():
     flat = np.zeros(5, np.float32)
     sure = {}
     for name, far in (("heard", (0.5, 25.0)), ("not heard", (0.0, 0.0))):
-        searcher.kinds = Kinds(flat, flat, np.array(far, np.float32))
+        searcher.kinds = KindClassifiers(flat, flat, np.array(far, np.float32))
         sure[name] = searcher.search("quantum chromodynamics", question, SearchOptions()).confidence
     assert sure["heard"] < 0.02 < sure["not heard"]
     near = searcher.search("what did I buy?", texts[1], SearchOptions()).confidence
-    searcher.kinds = Kinds(flat, flat, np.array((0.5, 25.0), np.float32))
+    searcher.kinds = KindClassifiers(flat, flat, np.array((0.5, 25.0), np.float32))
     assert searcher.search("what did I buy?", texts[1], SearchOptions()).confidence == near
 
 

@@ -20,7 +20,7 @@ from agentd.app.assembly.server import build_access
 from agentd.core.compaction import CompactionReport
 from agentd.core.event import TextChunk, TurnEnded, TurnStarted
 from agentd.core.message import Text
-from agentd.core.transcript import NewRow, Offer, RowRole
+from agentd.core.transcript import AvailableChoices, NewRow, RowRole
 from agentd.core.turn import Receipt, StopReason, Turn, TurnRequest, Usage
 from agentd.interfaces.acp.acp_sessions import Services
 from agentd.interfaces.acp.hub import Hub
@@ -30,7 +30,7 @@ from agentd.interfaces.acp.server import Server
 from agentd.interfaces.acp.socket_settings import ServerSettings
 from agentd.testing import FakeClock, MemorySessions
 
-OFFER = Offer(("usual", "other"), ("low", "high"))
+OFFER = AvailableChoices(("usual", "other"), ("low", "high"))
 
 
 class ScriptedTurns:

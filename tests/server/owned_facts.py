@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from agentd.core.errors import InvalidRequest, NotFound
 from agentd.core.fact import (
-    Before,
     Category,
     ChangeKind,
     ErasureReport,
@@ -17,9 +16,10 @@ from agentd.core.fact import (
     FactHit,
     FactSource,
     FactStatus,
-    Learned,
+    FormerState,
     Matches,
     Mention,
+    OperationResult,
 )
 
 AT = datetime(2026, 5, 4, 9, 40, tzinfo=UTC)
@@ -68,7 +68,9 @@ class OwnedFacts:
 
     async def learn(self, operations, *, session="", marks=None):
         self.asked.append(("learn", [one.text for one in operations]))
-        return tuple(Learned(a_fact(str(n), one.text), True) for n, one in enumerate(operations))
+        return tuple(
+            OperationResult(a_fact(str(n), one.text), True) for n, one in enumerate(operations)
+        )
 
     async def put_aside(self, successors):
         return ()
@@ -143,7 +145,7 @@ class OwnedFacts:
 
 
 def a_change(number, op, new="", *old, session="main", status=FactStatus.ACTIVE):
-    before = tuple(Before(fact_id, status) for fact_id in old)
+    before = tuple(FormerState(fact_id, status) for fact_id in old)
     return FactChange(op, AT, session, new, before, number)
 
 
@@ -151,5 +153,5 @@ def moved():
     """Facts in which Fulda has replaced Kassel, told in `main`."""
     gone = replace(KASSEL, status=FactStatus.SUPERSEDED, superseded_by=FULDA.id)
     change = a_change(12, ChangeKind.REPLACE, FULDA.id, KASSEL.id)
-    learned = Learned(FULDA, is_new=True, gone=(gone,), change=change)
+    learned = OperationResult(FULDA, is_new=True, gone=(gone,), change=change)
     return OwnedFacts(gone, FULDA, TEA, keeps=(learned,), changes=(change,))

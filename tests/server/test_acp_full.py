@@ -5,7 +5,7 @@ from acp.meta import AGENT_METHODS
 
 from agentd.core.errors import Busy
 from agentd.core.message import Text, ToolResult, ToolUse
-from agentd.core.transcript import Choices, Mode, NewRow, RowRole
+from agentd.core.transcript import ApprovalMode, Choices, NewRow, RowRole
 from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
 from agentd.interfaces.acp.slash_commands import SlashCommand
 from tests.server.conftest import check_frame
@@ -56,7 +56,7 @@ async def test_a_mode_is_kept_and_told_to_all_clients_of_the_session(house):
     key = await first.new()
     await second.resume(key)
     await first.call("session/set_mode", {"sessionId": key, "modeId": "ask"})
-    assert (await house.store.choices(SessionKey(key))).mode is Mode.ASK
+    assert (await house.store.choices(SessionKey(key))).mode is ApprovalMode.ASK
     await second.call("session/list")
     assert [u["currentModeId"] for u in updates(second, "current_mode_update")] == ["ask"]
     [told] = updates(second, "config_option_update")
@@ -73,7 +73,9 @@ async def test_options_are_kept_and_all_of_them_come_back(house):
         answer = await client.call("session/set_config_option", params)
         values = {o["id"]: o["currentValue"] for o in answer["configOptions"]}
         assert values[option] == value
-    assert await house.store.choices(SessionKey("main")) == Choices(Mode.ASK, "other", "high")
+    assert await house.store.choices(SessionKey("main")) == Choices(
+        ApprovalMode.ASK, "other", "high"
+    )
     for option, value in (("model", "usual"), ("effort", "default"), ("mode", "auto")):
         params = {"sessionId": "main", "configId": option, "value": value}
         await client.call("session/set_config_option", params)

@@ -19,7 +19,7 @@ from agentd.app.application import open_app
 from agentd.app.config import load
 from agentd.app.logs import open_log
 from agentd.core.clock import SystemClock
-from agentd.core.paths import Places, daemon_places
+from agentd.core.paths import DaemonPaths, daemon_places
 from tests.e2e.harness import Client
 from tests.e2e.test_contract import registered
 from tests.frames.visiting import bad_clients
@@ -39,7 +39,7 @@ max_frame_bytes = {LONGEST}
 
 
 @asynccontextmanager
-async def serving(folder: Path) -> AsyncIterator[Places]:
+async def serving(folder: Path) -> AsyncIterator[DaemonPaths]:
     """A daemon at work, and what it logs."""
     (folder / "config.toml").write_text(CONFIG)
     (folder / "config.toml").chmod(0o600)
@@ -57,7 +57,7 @@ async def serving(folder: Path) -> AsyncIterator[Places]:
                 await asyncio.wait([work])
 
 
-def failures(places: Places) -> list[dict[str, Any]]:
+def failures(places: DaemonPaths) -> list[dict[str, Any]]:
     """What the log says of faults inside the daemon."""
     lines = [
         json.loads(line)

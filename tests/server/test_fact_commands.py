@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentd.core.errors import InvalidRequest, NotFound
-from agentd.core.fact import ChangeKind, FactStatus, Learned, Matches, Refusal
+from agentd.core.fact import ChangeKind, FactStatus, Matches, OperationResult, Refusal
 from agentd.core.turn import SessionKey
 from agentd.interfaces.acp.declared import typed
 from agentd.interfaces.commands.fact_changes import FACT_CHANGES, ChangeCommands
@@ -43,7 +43,7 @@ async def said(facts, name, text="", session=MAIN):
 
 
 def kept(**fields):
-    return OwnedFacts(keeps=(Learned(**fields),))
+    return OwnedFacts(keeps=(OperationResult(**fields),))
 
 
 async def test_what_is_remembered_is_told_line_by_line_with_ids():

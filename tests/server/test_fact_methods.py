@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentd.core.errors import AgentdError, InvalidRequest, NotFound
-from agentd.core.fact import Category, ChangeKind, FactStatus, Learned, Matches, Refusal
+from agentd.core.fact import Category, ChangeKind, FactStatus, Matches, OperationResult, Refusal
 from agentd.interfaces.acp.declared import methods
 from agentd.interfaces.commands.fact_changes import FACT_CHANGES, ChangeCommands
 from agentd.interfaces.commands.facts import FACTS, FactCommands
@@ -80,9 +80,9 @@ async def test_what_is_added_is_told_with_what_it_replaced():
 async def test_of_a_text_that_says_several_things_each_is_told():
     facts = OwnedFacts(
         keeps=(
-            Learned(TEA, is_new=True),
-            Learned(reason=Refusal.CREDENTIAL),
-            Learned(REX, is_new=True),
+            OperationResult(TEA, is_new=True),
+            OperationResult(reason=Refusal.CREDENTIAL),
+            OperationResult(REX, is_new=True),
         )
     )
     told = await call(facts, "add", text="I like tea, and my dog is called Rex")
@@ -94,14 +94,16 @@ async def test_of_a_text_that_says_several_things_each_is_told():
 
 async def test_a_fact_that_only_ends_is_told_without_a_new_one():
     over = replace(KASSEL, status=FactStatus.ENDED, valid_to=AT)
-    told = await call(OwnedFacts(keeps=(Learned(gone=(over,)),)), "add", text="I left Kassel")
+    told = await call(
+        OwnedFacts(keeps=(OperationResult(gone=(over,)),)), "add", text="I left Kassel"
+    )
     assert (told["fact"], told["new"], ids(told, "superseded")) == (None, False, [KASSEL.id])
 
 
 @pytest.mark.parametrize("reason", list(Refusal))
 async def test_what_is_not_kept_is_refused_in_words_with_a_cure(reason):
     with pytest.raises(InvalidRequest, match="not remembered, ") as caught:
-        await call(OwnedFacts(keeps=(Learned(reason=reason),)), "add", text="x")
+        await call(OwnedFacts(keeps=(OperationResult(reason=reason),)), "add", text="x")
     assert caught.value.cure
 
 
@@ -260,7 +262,7 @@ async def test_what_waits_for_a_yes_is_told_with_what_that_would_replace():
 async def test_what_waits_is_decided():
     yes = replace(PAUL, status=FactStatus.ACTIVE)
     gone = replace(TEA, status=FactStatus.SUPERSEDED, superseded_by=PAUL.id)
-    facts = OwnedFacts(TEA, PAUL, keeps=(Learned(yes, is_new=True, gone=(gone,)),))
+    facts = OwnedFacts(TEA, PAUL, keeps=(OperationResult(yes, is_new=True, gone=(gone,)),))
     told = await call(facts, "accept", ids=[PAUL.id])
     assert (ids(told), ids(told, "superseded"), told["refused"]) == ([PAUL.id], [TEA.id], [])
     assert ids(await call(facts, "reject", ids=[PAUL.id])) == [PAUL.id]
@@ -303,6 +305,6 @@ async def test_params_that_mean_nothing_are_refused_in_words_with_a_cure(method,
 
 async def test_a_planned_end_is_told_with_its_day():
     until = replace(KASSEL, valid_to=AT + timedelta(days=30))
-    told = await call(OwnedFacts(keeps=(Learned(gone=(until,)),)), "add", text="until June")
+    told = await call(OwnedFacts(keeps=(OperationResult(gone=(until,)),)), "add", text="until June")
     [ends] = told["superseded"]
     assert (ends["status"], ends["valid_to"]) == ("active", "2026-06-03T09:40:00+00:00")

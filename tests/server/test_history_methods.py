@@ -9,7 +9,7 @@ import pytest
 
 from agentd.core.errors import EditConflict, InvalidRequest, NotFound, PathRefused
 from agentd.core.tool import FileAction
-from agentd.core.turn import MAIN, Kind
+from agentd.core.turn import MAIN, SessionKind
 from agentd.core.workspace import Author, Reader
 from agentd.interfaces.acp.declared import methods
 from agentd.interfaces.commands.history import HISTORY, HistoryCommands
@@ -17,7 +17,7 @@ from agentd.testing import FakeClock
 from agentd.workspace.files import Files
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
-OWNER = Reader(MAIN, Kind.MAIN)
+OWNER = Reader(MAIN, SessionKind.MAIN)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from agentd.core.event import (
     AnswerDelayed,
     AnswerWaits,
     FactsChanged,
-    Noticed,
+    NoticeGiven,
     TextChunk,
     ToolCallStarted,
     TurnEnded,
@@ -71,7 +71,7 @@ async def test_numbers_go_on_without_gaps_and_are_the_sessions_own():
     hub, peer = Hub(), Peer()
     await hub.attach("main", peer)
     turn(hub, "a", "b")
-    hub.emit(Noticed("chat:other", "x", "y"))
+    hub.emit(NoticeGiven("chat:other", "x", "y"))
     turn(hub, "c")
     assert peer.numbers == [1, 2, 3, 4, 5, 6, 7]
     assert hub.seq("chat:other") == 1
@@ -189,11 +189,11 @@ async def test_the_author_is_not_shown_his_own_words():
 def test_what_is_held_back_waits_for_its_turn():
     hub, peer = Hub(), Peer()
     held = hub.hold("main", peer)
-    hub.emit(Noticed("main", "first", "t"))
+    hub.emit(NoticeGiven("main", "first", "t"))
     assert (len(held), peer.params) == (1, [])
     peer.send(held.popleft())
     hub.release("main", peer)
-    hub.emit(Noticed("main", "second", "t"))
+    hub.emit(NoticeGiven("main", "second", "t"))
     assert peer.words == ["first", "second"]
 
 
@@ -202,7 +202,7 @@ async def test_an_event_that_is_no_json_harms_nobody():
     await hub.attach("main", early)
     turn(hub, end=False)
     hub.emit(ToolCallStarted("main", "c", "t", "t", "read", {"a": float("nan")}))
-    hub.emit(Noticed("main", "fine", "t"))
+    hub.emit(NoticeGiven("main", "fine", "t"))
     await hub.attach("main", late)
     assert early.words == late.words == ["question", "fine"]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentd.core.message import Text
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import SessionKey, TurnRequest
-from agentd.engine.context import PromptContext, build_prompt, render_past
+from agentd.engine.context import TurnPromptParts, build_prompt, render_past
 from agentd.interfaces.acp.declared import methods
 from agentd.interfaces.acp.importer import Importer
 from agentd.interfaces.commands.sessions import SESSIONS, SessionCommands
@@ -146,7 +146,7 @@ async def test_a_name_that_came_with_a_file_is_from_outside_and_one_that_was_cho
 )
 def test_its_next_request_is_one_that_a_service_takes(lines) -> None:
     rows = asyncio.run(imported(lines))
-    scene = PromptContext(
+    scene = TurnPromptParts(
         TurnRequest(KEY, "go on", "m"), ("sys",), (), render_past(rows), "[Now: noon]", "scripted"
     )
     new = Row(len(rows) + 1, RowRole.USER, (Text("go on"),), FakeClock().now(), 1)

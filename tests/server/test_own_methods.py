@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agentd.core.alert import NewAlert, alert_digest
-from agentd.core.beat import Beat, Outcome, Reason, Standing
+from agentd.core.beat import Beat, HeartbeatStatus, Outcome, Reason
 from agentd.core.errors import BudgetReached, InvalidRequest, NotFound, PathRefused
 from agentd.core.fact import ErasureReport
 from agentd.core.health import Problem
 from agentd.core.retention import Retained
-from agentd.core.search import Chunk, Found, Fusion, Hit, IndexState, SearchQuery, Source
+from agentd.core.search import Chunk, Fusion, Hit, IndexState, SearchQuery, SearchResult, Source
 from agentd.core.turn import Origin, Usage
 from agentd.interfaces.acp.alerts import NobodyListens, SocketAlerts
 from agentd.interfaces.acp.declared import methods
@@ -55,7 +55,7 @@ class Recall:
     async def search(self, query, reader):
         self.asked = query
         chunk = Chunk("memory/a.md", 1, 2, query.text, Source.NOTES, scope="main")
-        return Found((Hit(chunk, 0.5, {"keyword": 1.0}),) * query.limit)
+        return SearchResult((Hit(chunk, 0.5, {"keyword": 1.0}),) * query.limit)
 
     async def read(self, path, reader):
         return await self.workspace.read(path, reader)
@@ -169,7 +169,7 @@ async def test_status_has_its_shape(store, turns, clock):
     stops = []
 
     async def beat():
-        return Standing(is_on=False, next_due=None)
+        return HeartbeatStatus(is_on=False, next_due=None)
 
     async def graph():
         return {"enabled": False}

@@ -12,11 +12,11 @@ from agentd.core.turn import SessionKey
 from agentd.interfaces.acp.declared import methods, typed
 from agentd.interfaces.commands.fact_changes import FACT_CHANGES, ChangeCommands
 from agentd.interfaces.commands.proposals import PROPOSALS, ProposalCommands
-from agentd.memory.facts.proposals import AnsweredProposal, Proposal, Sayings
+from agentd.memory.facts.proposals import AnsweredProposal, Proposal, StatementCounts
 
 MAIN, GROUP = SessionKey("main"), SessionKey("group:family")
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
-SEEN = Sayings(3, NOW - timedelta(days=9), NOW, (MAIN, SessionKey("chat:a")))
+SEEN = StatementCounts(3, NOW - timedelta(days=9), NOW, (MAIN, SessionKey("chat:a")))
 DIFF = "--- a/USER.md\n+++ b/USER.md\n@@ -1 +1,2 @@\n # User\n+- A dog, Rex.\n"
 
 

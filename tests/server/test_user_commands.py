@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.core.beat import Beat, Outcome, Reason, Standing
+from agentd.core.beat import Beat, HeartbeatStatus, Outcome, Reason
 from agentd.core.compaction import CompactionReport
 from agentd.core.errors import InvalidRequest
-from agentd.core.search import Chunk, Found, Hit, Source
+from agentd.core.search import Chunk, Hit, SearchResult, Source
 from agentd.core.turn import SessionKey
 from agentd.interfaces.acp.acp_schema import PromptCall
 from agentd.interfaces.acp.declared import typed
@@ -15,8 +15,8 @@ from agentd.interfaces.acp.peer import ClientRole
 from agentd.interfaces.acp.slash_commands import Commands
 from agentd.interfaces.commands.conversation import CONVERSATION, ConversationCommands
 from agentd.interfaces.commands.heartbeat import HEARTBEAT, HeartbeatCommands
-from agentd.interfaces.commands.memory import IN_NOTES, NoteCommands
-from agentd.interfaces.commands.plain import Times
+from agentd.interfaces.commands.memory import IN_NOTES, NoteLineFinder
+from agentd.interfaces.commands.plain import TimeFormatter
 from agentd.testing import FakeClock, MemoryBeats, MemorySessions
 
 MAIN, GROUP = SessionKey("main"), SessionKey("group:family")
@@ -31,7 +31,7 @@ class Notes:
 
     async def search(self, query, reader):
         self.sources = query.sources
-        return Found(tuple(Hit(chunk, 1.0) for chunk in self.chunks), "")
+        return SearchResult(tuple(Hit(chunk, 1.0) for chunk in self.chunks), "")
 
 
 class Heartbeat:
@@ -59,7 +59,7 @@ def conversation(turns, store):
 
 
 def forget_in(notes):
-    (forget,) = typed(IN_NOTES, NoteCommands(notes))
+    (forget,) = typed(IN_NOTES, NoteLineFinder(notes))
     return forget
 
 
@@ -87,10 +87,10 @@ async def test_notes_need_words_and_their_owners_session(session, text):
 async def test_the_heartbeat_tells_how_it_stands_and_beats_when_told():
     last = Beat(7, FakeClock().now(), None, Outcome.ALERT, Reason.ALERT, "water!")
     due = datetime(2026, 11, 22, 2, 32, 48, tzinfo=UTC)
-    heartbeat = Heartbeat(Standing(is_on=True, next_due=due, last=last))
+    heartbeat = Heartbeat(HeartbeatStatus(is_on=True, next_due=due, last=last))
     (command,) = heartbeat_of(heartbeat)
     assert await command.act(MAIN, "") == (
-        f"The heartbeat is due {Times(FakeClock(zone='Europe/Berlin')).short(due.isoformat())}; "
+        f"The heartbeat is due {TimeFormatter(FakeClock(zone='Europe/Berlin')).short(due.isoformat())}; "
         "last time: alert: water!"
     )
     assert await command.act(MAIN, "run") == "The heartbeat: skipped (nothing_due)"
@@ -98,7 +98,7 @@ async def test_the_heartbeat_tells_how_it_stands_and_beats_when_told():
     for session, text in ((MAIN, "now"), (GROUP, "run")):
         with pytest.raises(InvalidRequest):
             await command.act(session, text)
-    (off,) = heartbeat_of(Heartbeat(Standing(is_on=False, next_due=None)))
+    (off,) = heartbeat_of(Heartbeat(HeartbeatStatus(is_on=False, next_due=None)))
     assert await off.act(MAIN, "") == "The heartbeat is off."
 
 

@@ -25,7 +25,7 @@ from agentd.storage.masking import Masking
 from agentd.storage.migrations import STATE
 from agentd.storage.outbox import SqliteOutbox
 from agentd.storage.proofs import key_of, ring_of
-from agentd.storage.proving import Proving
+from agentd.storage.proving import RowCheck
 from agentd.storage.rescue import make_sound
 from agentd.storage.session_store import SqliteSessions
 from agentd.storage.sqlite import Database
@@ -275,7 +275,7 @@ async def judge(
             make_sound(path, STATE, NOW, used=lambda: True)
         async with Database.open(path, STATE, checks=proofs) as db:
             sessions = SqliteSessions(db, clock)
-            await Proving(db, clock).look()
+            await RowCheck(db, clock).look()
             await sessions.pending()
             for key in KEYS:
                 await sessions.load(key)

@@ -6,12 +6,12 @@ import pytest
 
 from agentd.core.errors import Busy, NotFound
 from agentd.core.message import Text
-from agentd.core.transcript import Choices, Coverage, Mode, NewRow, RowRole
+from agentd.core.transcript import ApprovalMode, Choices, Coverage, NewRow, RowRole
 from agentd.core.turn import MAIN, SessionKey, StopReason, Turn, TurnRequest
 
 CHAT = SessionKey("chat:one")
 COPY = SessionKey("chat:two")
-CHOSEN = Choices(Mode.ASK, "a-model", "low")
+CHOSEN = Choices(ApprovalMode.ASK, "a-model", "low")
 
 
 async def turn(sessions, text, *, ends=True, session=CHAT):

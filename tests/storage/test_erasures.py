@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from agentd.core.erasure import Erasure, Mark, Sought
+from agentd.core.erasure import Erasure, PlacedWords, UntracedFact
 from agentd.storage.erasures import SqliteErasures
 
 ERASURE = Erasure(
-    ("The user's hamster is called Quastel.",), ids=("k3f9",), sought=(Sought("k3f9", "x"),)
+    ("The user's hamster is called Quastel.",), ids=("k3f9",), sought=(UntracedFact("k3f9", "x"),)
 )
 
 
@@ -22,7 +22,7 @@ def erasures(state_db):
 async def test_what_is_begun_is_open_until_it_ends_and_leaves_no_byte(erasures, state_db):
     number = await erasures.begin(ERASURE)
     assert await erasures.begin(ERASURE) == number, "the same is not kept twice"
-    more = Erasure(ERASURE.spans, (Mark("alerts:1", "Quastel"),))
+    more = Erasure(ERASURE.spans, (PlacedWords("alerts:1", "Quastel"),))
     await erasures.update(number, more)
     other = await erasures.begin(Erasure(sentences=("tea",)))
     assert await erasures.open() == {number: more, other: Erasure(sentences=("tea",))}

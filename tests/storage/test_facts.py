@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from agentd.core.erasure import Erasure
 from agentd.core.errors import StorageError
 from agentd.core.fact import (
-    Before,
     Category,
     ChangeKind,
     Evidence,
@@ -20,6 +19,7 @@ from agentd.core.fact import (
     FactSource,
     FactStatus,
     FactWrite,
+    FormerState,
     Provenance,
     Triple,
 )
@@ -120,7 +120,10 @@ async def test_words_take_the_place_of_evidence_whose_row_alone_was_known(store)
 
 
 async def test_changes_get_numbers_and_the_newest_come_first(store):
-    before = (Before("aaaa", FactStatus.ACTIVE), Before("bbbb", FactStatus.ENDED, NOW, "cccc"))
+    before = (
+        FormerState("aaaa", FactStatus.ACTIVE),
+        FormerState("bbbb", FactStatus.ENDED, NOW, "cccc"),
+    )
     first = FactChange(ChangeKind.ADD, NOW, CHAT, "aaaa")
     second = FactChange(ChangeKind.REPLACE, NOW, MAIN, "cccc", before)
     stored = [*await put(store, changes=(first,)), *await put(store, changes=(second,))]

@@ -22,7 +22,6 @@ from agentd.core.evidence import (
     faded_confidence,
 )
 from agentd.core.graph import (
-    Around,
     Concept,
     ConceptContext,
     ConceptHash,
@@ -30,10 +29,11 @@ from agentd.core.graph import (
     EpisodeHash,
     FactHash,
     GraphCounts,
-    Held,
-    Inserted,
+    InsertCounts,
+    NeighbourQuery,
     Record,
     Relation,
+    StoredEpisode,
 )
 from agentd.memory.graph.picture import histories
 from agentd.storage.graph_store import SWEPT, SqliteGraph
@@ -145,7 +145,7 @@ async def everything(store):
 
 async def test_a_record_comes_back_as_it_was_stored(store):
     record = said(aliases=("AI", "daemon"), denied=True, refs=("a|b", "ü😀"), session="chat:a")
-    assert await store.insert([record]) == Inserted(2, 1, 1, 0)
+    assert await store.insert([record]) == InsertCounts(2, 1, 1, 0)
     assert await store.episodes() == list(record.relations)
     concepts = await store.concepts([c.hash for c in record.concepts] + [named("else")])
     assert sorted(concepts.values(), key=lambda c: c.label) == list(record.concepts)
@@ -175,7 +175,7 @@ async def test_an_episode_that_is_there_changes_nothing_and_concepts_are_united(
         relations=(replace(first.relations[0], confidence=0.9),),
     )
     await store.insert([first])
-    assert await store.insert([again, first]) == Inserted(0, 0, 0, 2)
+    assert await store.insert([again, first]) == InsertCounts(0, 0, 0, 2)
     assert [r.confidence for r in await store.episodes()] == [0.5]
     found = await store.concepts([named("agent")])
     assert found[named("agent")] == Concept(
@@ -567,7 +567,7 @@ async def test_facts_that_are_left_out_can_be_asked_for_by_predicate(store):
 
 
 def around(*labels, **view):
-    return Around([named(label) for label in labels], **view)
+    return NeighbourQuery([named(label) for label in labels], **view)
 
 
 async def test_a_walk_is_sent_the_facts_that_it_asks_for(store):
@@ -745,7 +745,7 @@ async def test_what_is_held_tells_what_was_said_and_when(store):
     record = said(at=NOW - DAY, refs=("f1",), confidence=0.25, denied=True)
     await store.insert([record, said("else")])
     held = await store.held()
-    assert held[episode(record)] == Held(0.25, True, ("f1",), NOW - DAY)
+    assert held[episode(record)] == StoredEpisode(0.25, True, ("f1",), NOW - DAY)
     assert len(held) == 2
 
 

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from agentd.core.errors import StorageCorrupt
-from agentd.core.search import MOVES, OWNER, PUBLIC, Audience, Chunk, Patch, Source
+from agentd.core.search import MOVES, OWNER, PUBLIC, Audience, Chunk, LinePatch, Source
 from agentd.memory.index.search import words
 from agentd.memory.index.search.entries import entry
 from agentd.storage import index as module
@@ -326,7 +326,7 @@ async def test_only_the_terms_beside_those_of_a_deleted_chunk_are_written_anew(i
     store = SqliteChunks(index_db)
     own = [entry(chunk(f"{n} zebrafinch" if n == 99 else f"{n}", line=n)) for n in range(1, 101)]
     await store.replace(NOTE, "d", own)
-    await store.patch(NOTE, "d2", [Patch(100, 101, 0, ())])
+    await store.patch(NOTE, "d2", [LinePatch(100, 101, 0, ())])
     await store.erase(())
 
     def kept(conn):
@@ -335,7 +335,7 @@ async def test_only_the_terms_beside_those_of_a_deleted_chunk_are_written_anew(i
 
     before = await index_db.read(kept)
     assert b"zebrafinch" in b"".join(block for part in before for _, block in part)
-    await store.patch(NOTE, "d3", [Patch(99, 100, 0, ())])
+    await store.patch(NOTE, "d3", [LinePatch(99, 100, 0, ())])
     await store.replace("other.md", "d", entries("z", path="other.md"))
     await store.erase(())
     after = await index_db.read(kept)
@@ -350,7 +350,7 @@ async def test_what_moves_is_not_written_anew(index_db):
     await store.replace(NOTE, "d", own)
     await index_db.erase(lambda _: None)  # leaves an empty log
     log = index_db.path.with_name(f"{index_db.path.name}-wal")
-    await store.patch(NOTE, "d2", [Patch(1, 1, 1, ())])
+    await store.patch(NOTE, "d2", [LinePatch(1, 1, 1, ())])
     assert 0 < log.stat().st_size < 1_000_000 / 5
 
 
@@ -360,7 +360,7 @@ async def test_what_stands_behind_lines_that_change_moves_with_its_lines(store):
     await store.replace(NOTE, "d", own)
     await store.replace("other.md", "d", entries("z", path="other.md"))
     new = tuple(entry(chunk(text, line=line)) for text, line in (("xylem", 4), ("yarrow", 5)))
-    patches = [Patch(2, 3, 0, ()), Patch(5, 5, 2, new)]
+    patches = [LinePatch(2, 3, 0, ()), LinePatch(5, 5, 2, new)]
     assert await store.patch(NOTE, "d2", patches) == [2]
     assert await lines(store) == {
         1: ("apple", 1), 3: ("cedar", 2), 4: ("daisy", 3), 7: ("xylem", 4), 8: ("yarrow", 5), 5: ("elder", 6),
@@ -370,7 +370,7 @@ async def test_what_stands_behind_lines_that_change_moves_with_its_lines(store):
     assert await paths(store, "bramble") == []
     assert await paths(store, "yarrow") == [NOTE]
     before = await store.meta(MOVES)
-    assert await store.patch(NOTE, "d3", [Patch(1, 2, 0, ())]) == [1]
+    assert await store.patch(NOTE, "d3", [LinePatch(1, 2, 0, ())]) == [1]
     assert await store.meta(MOVES) not in ("", before)
     assert [text for text, _ in (await lines(store)).values()] == [
         "cedar",

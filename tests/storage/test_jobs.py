@@ -17,10 +17,10 @@ from agentd.core.job import (
     JobOutcome,
     JobReason,
     JobSession,
+    JobStep,
     Misfire,
-    Missed,
+    MissedSlots,
     NewJob,
-    Step,
 )
 
 HOUR = timedelta(hours=1)
@@ -54,7 +54,7 @@ async def test_only_so_many_jobs_wait_and_done_ones_do_not_count(stores, clock):
     job = await stores.jobs.add(NewJob("a", At(clock.now() + HOUR)), clock.now() + HOUR, most=1)
     with pytest.raises(Busy):
         await stores.jobs.add(NewJob("b", At(clock.now() + HOUR)), clock.now() + HOUR, most=1)
-    await stores.jobs.record(Step(job.id, job.next_due, None), DONE)
+    await stores.jobs.record(JobStep(job.id, job.next_due, None), DONE)
     assert await stores.jobs.jobs() == ()
     assert [done.id for done in await stores.jobs.jobs(past=True)] == [job.id]
     await stores.jobs.add(NewJob("b", At(clock.now() + HOUR)), clock.now() + HOUR, most=1)
@@ -71,13 +71,13 @@ async def test_a_key_makes_one_job(stores, clock):
 
 async def test_a_removed_job_is_gone_with_its_history(stores, clock):
     job = await a_job(stores, clock)
-    run_id = await stores.jobs.begin(Step(job.id, job.next_due, job.next_due + HOUR))
+    run_id = await stores.jobs.begin(JobStep(job.id, job.next_due, job.next_due + HOUR))
     assert (await stores.jobs.remove(job.id)).id == job.id
     assert await stores.jobs.runs(10) == ()
     assert await stores.jobs.end(run_id, TOLD, ALERT) is None
     assert await stores.outbox.alerts(10) == ()
-    assert await stores.jobs.begin(Step(job.id, job.next_due, None)) is None
-    await stores.jobs.pass_over(Step(job.id, None, None))
+    assert await stores.jobs.begin(JobStep(job.id, job.next_due, None)) is None
+    await stores.jobs.pass_over(JobStep(job.id, None, None))
     for unknown in (stores.jobs.remove(job.id), stores.jobs.get(job.id)):
         with pytest.raises(NotFound):
             await unknown
@@ -86,7 +86,7 @@ async def test_a_removed_job_is_gone_with_its_history(stores, clock):
 async def test_a_slot_is_used_with_the_next_due_time(stores, clock):
     job = await a_job(stores, clock)
     due = job.next_due
-    run_id = await stores.jobs.begin(Step(job.id, due, due + HOUR))
+    run_id = await stores.jobs.begin(JobStep(job.id, due, due + HOUR))
     assert await stores.jobs.runs(10) == ()
     (moved,) = await stores.jobs.jobs()
     assert (moved.next_due, moved.runs) == (due + HOUR, 1)
@@ -102,9 +102,9 @@ async def test_a_slot_is_used_with_the_next_due_time(stores, clock):
 async def test_no_slot_is_used_twice_and_the_due_time_moves_on(stores, clock):
     job = await a_job(stores, clock)
     due = job.next_due
-    await stores.jobs.record(Step(job.id, due, due), DONE)
-    assert await stores.jobs.begin(Step(job.id, due, due + HOUR)) is None
-    assert await stores.jobs.record(Step(job.id, due, due + 2 * HOUR), TOLD, ALERT) is None
+    await stores.jobs.record(JobStep(job.id, due, due), DONE)
+    assert await stores.jobs.begin(JobStep(job.id, due, due + HOUR)) is None
+    assert await stores.jobs.record(JobStep(job.id, due, due + 2 * HOUR), TOLD, ALERT) is None
     (moved,) = await stores.jobs.jobs()
     assert (moved.next_due, moved.runs) == (due + 2 * HOUR, 1)
     assert await stores.outbox.alerts(10) == ()
@@ -115,18 +115,20 @@ async def test_no_slot_is_used_twice_and_the_due_time_moves_on(stores, clock):
 async def test_missed_slots_have_a_row_and_are_not_used(stores, clock):
     job = await a_job(stores, clock)
     due = job.next_due
-    await stores.jobs.pass_over(Step(job.id, None, due + 3 * HOUR, Missed(due, due + 2 * HOUR)))
+    await stores.jobs.pass_over(
+        JobStep(job.id, None, due + 3 * HOUR, MissedSlots(due, due + 2 * HOUR))
+    )
     (row,) = await stores.jobs.runs(10)
     assert (row.due, row.until) == (due, due + 2 * HOUR)
     assert (row.ending.outcome, row.ending.reason) == (JobOutcome.MISSED, JobReason.LATE)
     assert await stores.jobs.used(job.id, due - HOUR) == frozenset()
-    assert await stores.jobs.begin(Step(job.id, due, due + HOUR)) is not None
+    assert await stores.jobs.begin(JobStep(job.id, due, due + HOUR)) is not None
 
 
 async def test_a_run_by_hand_leaves_the_schedule_alone(stores, clock):
     job = await a_job(stores, clock)
     for _ in range(2):
-        assert await stores.jobs.record(Step(job.id, None, None), DONE) is not None
+        assert await stores.jobs.record(JobStep(job.id, None, None), DONE) is not None
     (same,) = await stores.jobs.jobs()
     assert (same.next_due, same.runs) == (job.next_due, 2)
 
@@ -134,9 +136,9 @@ async def test_a_run_by_hand_leaves_the_schedule_alone(stores, clock):
 async def test_an_alert_is_stored_with_the_run_and_a_repetition_is_quiet(stores, clock):
     job = await a_job(stores, clock)
     due = job.next_due
-    run = await stores.jobs.record(Step(job.id, due, due + HOUR), TOLD, ALERT)
+    run = await stores.jobs.record(JobStep(job.id, due, due + HOUR), TOLD, ALERT)
     assert run.ending == TOLD
-    run_id = await stores.jobs.begin(Step(job.id, due + HOUR, due + 2 * HOUR))
+    run_id = await stores.jobs.begin(JobStep(job.id, due + HOUR, due + 2 * HOUR))
     again = await stores.jobs.end(run_id, TOLD, ALERT)
     assert (again.ending.outcome, again.ending.reason) == (JobOutcome.QUIET, JobReason.DUPLICATE)
     assert len(await stores.outbox.alerts(10)) == 1
@@ -144,7 +146,7 @@ async def test_an_alert_is_stored_with_the_run_and_a_repetition_is_quiet(stores,
 
 async def test_runs_cut_by_a_crash_are_marked_once(stores, clock):
     job = await a_job(stores, clock)
-    await stores.jobs.begin(Step(job.id, job.next_due, None))
+    await stores.jobs.begin(JobStep(job.id, job.next_due, None))
     assert await stores.jobs.interrupt() == 1
     assert await stores.jobs.interrupt() == 0
     (run,) = await stores.jobs.runs(10)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agentd.core.tool import FileAction, FileIntent, Intent, OpenCall, ToolCall, ToolOutput
-from agentd.core.turn import MAIN, Kind, Origin, StopReason, Turn, TurnRequest
+from agentd.core.turn import MAIN, Origin, SessionKind, StopReason, Turn, TurnRequest
 
 
 def call(call_id, **more):
-    return ToolCall(call_id, "memory_write", {"n": 1}, MAIN, Kind.MAIN, Origin.USER, **more)
+    return ToolCall(call_id, "memory_write", {"n": 1}, MAIN, SessionKind.MAIN, Origin.USER, **more)
 
 
 @pytest.fixture

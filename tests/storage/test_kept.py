@@ -7,16 +7,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agentd.core.job import At, NewJob
-from agentd.core.message import Opaque, Text, ToolResult, ToolUse
+from agentd.core.message import OpaqueBlock, Text, ToolResult, ToolUse
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import (
     MAIN,
-    CallMade,
     Failure,
-    Kind,
+    FinishedCall,
     Origin,
     SessionKey,
+    SessionKind,
     StopReason,
     Turn,
     TurnRequest,
@@ -67,7 +67,7 @@ async def test_what_was_quoted_is_still_what_was_quoted(stores):
 async def test_no_row_of_a_turn_keeps_a_key(stores):
     receipt, _ = await begun(stores.sessions, "hello")
     use = ToolUse("c1", "memory_write", {"content": [f"x {KEY}"], "append": True})
-    blocks = (Text(f"it is {KEY}"), Opaque("anthropic", {"thinking": KEY}), use)
+    blocks = (Text(f"it is {KEY}"), OpaqueBlock("anthropic", {"thinking": KEY}), use)
     row = await stores.sessions.append(receipt.turn_id, NewRow(RowRole.ASSISTANT, blocks))
     assert row.blocks == (
         Text(f"it is {MARK}"),
@@ -80,7 +80,7 @@ async def test_no_row_of_a_turn_keeps_a_key(stores):
         "m1",
         f"so {KEY}",
         StopReason.END_TURN,
-        tool_calls=(CallMade("c1", "memory_write", {"content": KEY}, is_error=False),),
+        tool_calls=(FinishedCall("c1", "memory_write", {"content": KEY}, is_error=False),),
     )
     last = NewRow(RowRole.ASSISTANT, (Text(f"so {KEY}"),))
     await stores.sessions.finish(receipt.turn_id, turn, [last])
@@ -111,7 +111,7 @@ async def test_failures_notices_summaries_and_imports_keep_none_either(stores):
 
 async def test_the_journal_keeps_neither_a_key_that_goes_in_nor_one_that_comes_out(stores):
     receipt, _ = await begun(stores.sessions, "hello")
-    call = ToolCall("c1", "remember", {"text": KEY}, MAIN, Kind.MAIN, Origin.USER)
+    call = ToolCall("c1", "remember", {"text": KEY}, MAIN, SessionKind.MAIN, Origin.USER)
     await stores.journal.intend(receipt.turn_id, Intent(call))
     assert KEY not in told(await stores.journal.open_calls())
     await stores.journal.settle(receipt.turn_id, "c1", ToolOutput(f"read {KEY}", tainted=True))
@@ -132,7 +132,7 @@ async def test_neither_a_tools_name_nor_that_of_an_argument_keeps_one(stores):
     use = ToolUse("c1", KEY, {KEY: 1})
     row = await stores.sessions.append(receipt.turn_id, NewRow(RowRole.ASSISTANT, (use,)))
     assert row.blocks == (ToolUse("c1", MARK, {MARK: 1}),)
-    call = ToolCall("c1", KEY, {KEY: "x"}, MAIN, Kind.MAIN, Origin.USER)
+    call = ToolCall("c1", KEY, {KEY: "x"}, MAIN, SessionKind.MAIN, Origin.USER)
     await stores.journal.intend(receipt.turn_id, Intent(call))
     assert KEY not in told(await stores.journal.open_calls())
 

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from agentd.core.alert import NewAlert, alert_digest
-from agentd.core.erasure import MASK, Erasure, Mark, Sought
+from agentd.core.erasure import MASK, Erasure, PlacedWords, UntracedFact
 from agentd.core.errors import Busy
-from agentd.core.message import Opaque, Text, ToolResult, ToolUse
+from agentd.core.message import OpaqueBlock, Text, ToolResult, ToolUse
 from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import MAIN, Origin, SessionKey, StopReason, Turn, TurnRequest
 from agentd.memory.facts.candidates import Survey
@@ -281,7 +281,7 @@ async def test_rows_keep_their_numbers_and_tool_calls_and_lose_what_is_signed(
     state_db, masking, sessions, index
 ):
     use = ToolUse("t1", "memory_search", {"query": WORD, "limit": 5})
-    thought = Opaque("anthropic", {"type": "thinking", "thinking": "hm", "signature": "abc"})
+    thought = OpaqueBlock("anthropic", {"type": "thinking", "thinking": "hm", "signature": "abc"})
     await talk(
         sessions,
         f"My cat is {WORD}. Feed it?",
@@ -317,7 +317,7 @@ async def test_a_title_that_cuts_the_word_in_two_is_taken_anew(state_db, masking
 
 
 async def test_a_thought_that_says_it_goes_and_a_row_is_never_empty(state_db, masking, sessions):
-    thought = Opaque("anthropic", {"type": "thinking", "thinking": WORD, "signature": "abc"})
+    thought = OpaqueBlock("anthropic", {"type": "thinking", "thinking": WORD, "signature": "abc"})
     await talk(sessions, "hello", NewRow(RowRole.ASSISTANT, (thought,)))
     await masking.erase(WORDS)
     assert (await sessions.rows(MAIN, 2, 1))[0].blocks == (Text(MASK),)
@@ -346,7 +346,7 @@ class Counting:
 
 async def looked_through(masking):
     """As forgetting does before it erases."""
-    async for _ in masking.texts(Survey([Sought("k3f9", f"The cat is {WORD}.", WORD)])):
+    async for _ in masking.texts(Survey([UntracedFact("k3f9", f"The cat is {WORD}.", WORD)])):
         pass
 
 
@@ -389,7 +389,7 @@ async def test_a_row_with_the_number_of_one_that_was_deleted_is_looked_at(maskin
 async def test_a_mark_among_rows_that_were_looked_through_is_seen(masking, sessions):
     await talk(sessions, "hello there")
     await looked_through(masking)
-    mark = Mark("sessions/main.jsonl:1", "there")
+    mark = PlacedWords("sessions/main.jsonl:1", "there")
     assert await masking.erase(Erasure(spans=(WORD,), marks=(mark,))) == 1
 
 
@@ -439,10 +439,10 @@ async def test_a_mark_counts_at_its_row_and_in_what_is_kept_of_it(state_db, mask
     await talk(sessions, "Tea? Tea!", NewRow(RowRole.ASSISTANT, (use,)), answer="Tea it is.")
     await talk(sessions, "Tea? Tea!", answer="Tea it is.", session=CHAT)
     marks = (
-        Mark("sessions/main.jsonl:1", "Tea", 5),
-        Mark("sessions/main.jsonl:2", "my tea"),
-        Mark("sessions/main.jsonl:3", "Tea"),
-        Mark("alerts:1", "Tea"),
+        PlacedWords("sessions/main.jsonl:1", "Tea", 5),
+        PlacedWords("sessions/main.jsonl:2", "my tea"),
+        PlacedWords("sessions/main.jsonl:3", "Tea"),
+        PlacedWords("alerts:1", "Tea"),
     )
     outbox = SqliteOutbox(state_db, FakeClock())
     await outbox.put(NewAlert("Tea!", "heartbeat", alert_digest("Tea!"), ("main",)))
@@ -482,7 +482,7 @@ async def test_what_says_other_facts_in_a_masked_row_is_found_there_afterwards(
             )
 
     await state_db.write(plant)
-    await masking.erase(Erasure(spans=(f"My cat is {WORD}",), marks=(Mark("x:1", "Ulm"),)))
+    await masking.erase(Erasure(spans=(f"My cat is {WORD}",), marks=(PlacedWords("x:1", "Ulm"),)))
     [row] = await sessions.rows(MAIN, 1, 1)
     assert row.text == f"Yes. {MASK}, I live in Ulm and like tea."
     found = await state_db.read(lambda c: c.execute("SELECT * FROM fact_evidence").fetchall())

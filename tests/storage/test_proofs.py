@@ -18,7 +18,7 @@ from agentd.storage.damages import Damages
 from agentd.storage.masking import Masking
 from agentd.storage.migrations import STATE
 from agentd.storage.proofs import SLOT, SLOTS, Commit, Ring, commits_in, key_of, ring_of
-from agentd.storage.proving import Proving
+from agentd.storage.proving import RowCheck
 from agentd.storage.rescue import make_sound
 from agentd.storage.session_store import SqliteSessions
 from agentd.storage.sqlite import Database
@@ -98,7 +98,7 @@ async def test_text_that_damage_has_made_no_unicode_keeps_nothing_else_from_bein
     async with Database.open(path, STATE) as db:
         sessions = SqliteSessions(db, clock)
         assert [row.tag for row in await sessions.rows("chat:a")] == ["", "", "", DAMAGED]
-        assert await Proving(db, clock).look() == 1
+        assert await RowCheck(db, clock).look() == 1
         assert [info.created_at.year for info in await sessions.sessions()][-1] in {1970, 2026}
         assert len((await sessions.load("chat:a")).rows) == 4
 
@@ -127,14 +127,14 @@ async def test_a_prompt_holds_no_call_that_lost_its_result_to_damage(path, clock
 async def test_rows_nobody_has_asked_for_are_looked_at_too(path, clock):
     await fill(path, clock)
     async with Database.open(path, STATE) as db:
-        assert await Proving(db, clock).look() == 0
+        assert await RowCheck(db, clock).look() == 0
     change(path, "UPDATE rows SET blocks = replace(blocks, 'tea', 'gin')")
     async with Database.open(path, STATE) as db:
         assert db.problems() == ()
-        assert await Proving(db, clock).look() == 2
+        assert await RowCheck(db, clock).look() == 2
         assert codes(db) == ["row_damaged"]
         await SqliteSessions(db, clock).delete("chat:a")
-        assert await Proving(db, clock).look() == 0
+        assert await RowCheck(db, clock).look() == 0
 
 
 async def test_what_agentd_masks_and_copies_itself_stays_proven(path, clock):
@@ -143,7 +143,7 @@ async def test_what_agentd_masks_and_copies_itself_stays_proven(path, clock):
         sessions = SqliteSessions(db, clock)
         await sessions.fork("chat:a", "chat:b")
         await Masking(db, nobody).erase(Erasure(sentences=("The note says tea.",)))
-        assert await Proving(db, clock).look() == 0
+        assert await RowCheck(db, clock).look() == 0
         assert "tea." not in "".join(row.text for row in await sessions.rows("chat:b"))
         assert db.problems() == ()
 
@@ -163,7 +163,7 @@ async def test_a_lost_key_is_told_once_and_rows_get_new_digests(path, clock):
     make_sound(path, STATE, NOW, used=lambda: True)
     assert codes(Damages(path)) == ["rows_key_lost"]
     async with Database.open(path, STATE) as db:
-        assert await Proving(db, clock).look() == 0
+        assert await RowCheck(db, clock).look() == 0
     make_sound(path, STATE, NOW, used=lambda: True)
     assert codes(Damages(path)) == ["rows_key_lost"]
     assert (key_of(path).stat().st_mode & 0o777, len(key_of(path).read_bytes())) == (0o600, 32)

@@ -16,7 +16,7 @@ from agentd.storage.fact_store import SqliteFacts
 from agentd.storage.job_store import SqliteJobStore
 from agentd.storage.migrations import STATE, check_shape
 from agentd.storage.outbox import SqliteOutbox
-from agentd.storage.proving import Proving
+from agentd.storage.proving import RowCheck
 from agentd.storage.rescue import make_sound
 from agentd.storage.session_store import SqliteSessions
 from agentd.storage.sqlite import Database
@@ -57,7 +57,7 @@ async def test_a_database_of_a_former_version_is_opened_with_all_it_holds(tmp_pa
         assert waiting.request.text == "And now?"
         assert [info.key for info in await sessions.sessions()] == ["group:club", "main"]
         assert [c.last for c in await sessions.coverages("main")] == [2]
-        assert await Proving(db, clock).look() == 0
+        assert await RowCheck(db, clock).look() == 0
         assert db.problems() == ()
         (alert,) = await SqliteOutbox(db, clock).alerts(9)
         assert alert.text == "water"

@@ -13,7 +13,7 @@ from agentd.core.message import (
     BY_AGENT,
     BY_OTHERS,
     BY_OWNER,
-    Opaque,
+    OpaqueBlock,
     Text,
     TextSource,
     ToolResult,
@@ -25,12 +25,12 @@ from agentd.core.transcript import Coverage, NewRow, RowRole, SummaryTrouble
 from agentd.core.turn import (
     DELETED,
     MAIN,
-    CallMade,
-    Context,
     Failure,
-    Kind,
+    FinishedCall,
     Origin,
+    PromptScope,
     SessionKey,
+    SessionKind,
     StopReason,
     Turn,
     TurnRequest,
@@ -89,7 +89,7 @@ async def test_a_repeat_of_an_ended_turn_returns_its_whole_outcome(stores):
         "gone wrong",
         stop_reason=None,
         usage=Usage(1, 2, 3, 4),
-        tool_calls=(CallMade("c1", "memory_write", {"content": "x"}, is_error=True),),
+        tool_calls=(FinishedCall("c1", "memory_write", {"content": "x"}, is_error=True),),
         failure=Failure("provider_auth", "no key", "set one"),
     )
     await stores.sessions.finish(receipt.turn_id, outcome)
@@ -144,7 +144,7 @@ async def test_half_a_surrogate_pair_from_a_model_stops_nothing(stores, clock):
 async def test_pending_turns_carry_the_whole_request_in_inbox_order(stores):
     asked = [
         request("a", "1", client="editor", model="big", tools=frozenset({"x", "y"})),
-        request("b", "2", CHAT, context=Context.LIGHT, tools=frozenset()),
+        request("b", "2", CHAT, context=PromptScope.LIGHT, tools=frozenset()),
         request("c", "3", origin=Origin.FLUSH),
     ]
     receipts = [await stores.sessions.receive(r) for r in asked]
@@ -174,7 +174,7 @@ async def test_a_parked_turn_has_used_no_attempt(stores):
 async def test_a_second_begin_returns_the_rows_so_far_once(stores):
     receipt = await stores.sessions.receive(request())
     await stores.sessions.begin(receipt.turn_id)
-    blocks = (Opaque("anthropic", {"type": "thinking"}), ToolUse("c1", "t", {"a": [1, None]}))
+    blocks = (OpaqueBlock("anthropic", {"type": "thinking"}), ToolUse("c1", "t", {"a": [1, None]}))
     usage = Usage(5, 6, 7, 8)
     await stores.sessions.append(
         receipt.turn_id, NewRow(RowRole.ASSISTANT, blocks, "anthropic", usage)
@@ -527,7 +527,7 @@ async def test_of_a_silent_turn_that_has_ended_no_row_and_no_call_is_left(state_
 
     receipt = await sessions.receive(request("look", "beat:1", origin=Origin.HEARTBEAT))
     await sessions.begin(receipt.turn_id)
-    call = ToolCall("c1", "notify", {"text": "x"}, MAIN, Kind.MAIN, Origin.HEARTBEAT)
+    call = ToolCall("c1", "notify", {"text": "x"}, MAIN, SessionKind.MAIN, Origin.HEARTBEAT)
     await journal.intend(receipt.turn_id, Intent(call))
     assert await left() == [1, 1]
     await sessions.finish(receipt.turn_id, ended(receipt), [said("all is well")])

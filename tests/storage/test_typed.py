@@ -11,11 +11,11 @@ from threading import Event
 import pytest
 from prompt_toolkit.history import FileHistory
 
-from agentd.app.chat.terminal import Typed
-from agentd.core.erasure import MASK, Erasure, Mark
+from agentd.app.chat.terminal import InputHistory
+from agentd.core.erasure import MASK, Erasure, PlacedWords
 from agentd.core.errors import StorageError
 from agentd.core.turn import SessionKey
-from agentd.storage.chat_history import TypedWords
+from agentd.storage.chat_history import TypedHistory
 from agentd.testing import FakeClock
 
 LONG_AGO = "\n# 2024-05-01 10:00:00.000001\n+zitronenfalter\n+second line\n"
@@ -30,7 +30,7 @@ BIRD = SessionKey("chat:bird")
 
 
 async def test_what_names_no_session_goes_with_any_and_what_names_another_stays(path):
-    words = TypedWords(path)
+    words = TypedHistory(path)
     await words.erase(BIRD)
     await words.erase_before(datetime.now(UTC))
     path.write_text(LONG_AGO)
@@ -48,7 +48,7 @@ async def test_what_names_no_session_goes_with_any_and_what_names_another_stays(
 async def test_what_is_too_old_goes_and_what_a_chat_typed_since_stays(path):
     path.write_text(LONG_AGO)
     FileHistory(str(path)).store_string("amsel")
-    words = TypedWords(path)
+    words = TypedHistory(path)
     now = datetime.now(UTC)
     await words.erase_before(now - timedelta(days=36_000))
     assert "zitronenfalter" in path.read_text()
@@ -62,13 +62,16 @@ async def test_what_is_too_old_goes_and_what_a_chat_typed_since_stays(path):
 
 async def test_a_file_that_is_no_history_is_left_alone(path):
     path.write_text("# a heading\nwords\n")
-    await TypedWords(path).erase_before(datetime.now(UTC))
+    await TypedHistory(path).erase_before(datetime.now(UTC))
     assert path.read_text() == "# a heading\nwords\n"
 
 
 async def test_what_cannot_be_erased_is_told_with_its_cure(path):
     path.mkdir()
-    for attempt in (TypedWords(path).erase(BIRD), TypedWords(path).erase_before(datetime.now(UTC))):
+    for attempt in (
+        TypedHistory(path).erase(BIRD),
+        TypedHistory(path).erase_before(datetime.now(UTC)),
+    ):
         with pytest.raises(StorageError) as refused:
             await attempt
         assert str(path) in refused.value.cure
@@ -78,7 +81,7 @@ async def test_words_are_masked_and_the_rest_stays(path):
     history = FileHistory(str(path))
     for text in ("amsel", "one\nmy dog is\nREX, yes", "my dog is Rex", "Rex", "drossel"):
         history.store_string(text)
-    words = TypedWords(path)
+    words = TypedHistory(path)
     erasure = Erasure(spans=("my dog is Rex",))
     assert await words.erase_words(erasure) == 2
     kept = ["drossel", "Rex", MASK, f"one\n{MASK}, yes", "amsel"]
@@ -93,11 +96,11 @@ async def test_a_mark_counts_in_one_entry(path):
     path.write_text(
         "\n# 2026-05-01 10:00:00.000001\n+tea and tea\n\n# 2026-05-01 10:00:00.000002\n+tea\n"
     )
-    words = TypedWords(path)
+    words = TypedHistory(path)
     [texts] = [texts async for texts in words.texts()]
     assert [(one.text, one.by_user) for one in texts] == [("tea and tea", True), ("tea", True)]
     assert texts[0].at is not None
-    mark = Mark(texts[0].where, "tea", 8)
+    mark = PlacedWords(texts[0].where, "tea", 8)
     assert await words.erase_words(Erasure(marks=(mark,))) == 1
     kept = ["tea", f"tea and {MASK}"]
     assert list(FileHistory(str(path)).load_history_strings()) == kept
@@ -105,10 +108,10 @@ async def test_a_mark_counts_in_one_entry(path):
 
 async def test_where_nothing_was_typed_no_word_is_erased(path):
     erasure = Erasure(spans=("Rex",))
-    assert await TypedWords(path).erase_words(erasure) == 0
+    assert await TypedHistory(path).erase_words(erasure) == 0
     path.mkdir()
     with pytest.raises(StorageError):
-        await TypedWords(path).erase_words(erasure)
+        await TypedHistory(path).erase_words(erasure)
 
 
 async def test_what_cannot_be_erased_for_want_of_room_is_copied_nowhere(path):
@@ -118,8 +121,8 @@ async def test_what_cannot_be_erased_for_want_of_room_is_copied_nowhere(path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, usual[1]))
     try:
         for attempt in (
-            TypedWords(path).erase(SessionKey("chat:other")),
-            TypedWords(path).erase_words(Erasure(spans=("star",))),
+            TypedHistory(path).erase(SessionKey("chat:other")),
+            TypedHistory(path).erase_words(Erasure(spans=("star",))),
         ):
             with pytest.raises(StorageError, match="cannot be erased"):
                 await attempt
@@ -132,7 +135,7 @@ async def test_what_cannot_be_erased_for_want_of_room_is_copied_nowhere(path):
 async def test_what_a_crash_has_left_of_a_change_goes_with_the_next_deletion(path):
     part = path.with_name(f"{path.name}.part")
     part.write_text(LONG_AGO)
-    await TypedWords(path).erase(BIRD)
+    await TypedHistory(path).erase(BIRD)
     assert not part.exists()
 
 
@@ -140,7 +143,7 @@ async def test_a_chat_loses_nothing_that_is_typed_while_words_are_erased(path: P
     done = Event()
 
     def chat() -> int:
-        history, count = Typed(path, FakeClock()), 0
+        history, count = InputHistory(path, FakeClock()), 0
         history.session = "chat:bird"
         while not done.is_set():
             history.store_string(f"amsel {count}")
@@ -148,11 +151,11 @@ async def test_a_chat_loses_nothing_that_is_typed_while_words_are_erased(path: P
         return count
 
     writing = asyncio.create_task(asyncio.to_thread(chat))
-    words = TypedWords(path)
+    words = TypedHistory(path)
     while len(list(FileHistory(str(path)).load_history_strings())) < 10:
         await asyncio.sleep(0)
     for number in range(30):
-        other = Typed(path, FakeClock())
+        other = InputHistory(path, FakeClock())
         other.session = f"chat:{number}"
         await asyncio.to_thread(other.store_string, "star")
         await words.erase(SessionKey(f"chat:{number}"))
@@ -166,6 +169,6 @@ async def test_what_was_typed_while_the_clock_was_ahead_keeps_nothing_else(path)
     at = "\n# {}-01-01 10:00:00.000001+00:00 chat:a\n+word {}\n"
     years = (2090, 2024, 2090, 2023, 2089)
     path.write_text("".join(at.format(year, n) for n, year in enumerate(years)))
-    await TypedWords(path).erase_before(datetime(2026, 1, 1, tzinfo=UTC))
+    await TypedHistory(path).erase_before(datetime(2026, 1, 1, tzinfo=UTC))
     left = list(FileHistory(str(path)).load_history_strings())
     assert left == ["word 4", "word 2", "word 0"]

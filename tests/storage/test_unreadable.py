@@ -16,7 +16,7 @@ from agentd.core.alert import Alert, DeliveryState, NewAlert, Recipients
 from agentd.core.beat import Reason
 from agentd.core.errors import StorageError
 from agentd.core.fact import Category, Fact, FactSource, FactWrite
-from agentd.core.job import At, Ending, JobKind, JobOutcome, JobReason, NewJob, Step
+from agentd.core.job import At, Ending, JobKind, JobOutcome, JobReason, JobStep, NewJob
 from agentd.core.turn import MAIN, Origin, Usage
 from agentd.storage.beats import SqliteBeats
 from agentd.storage.fact_store import SqliteFacts, bury_again
@@ -82,7 +82,7 @@ async def test_a_damaged_job_is_named_and_can_be_removed(state_db, jobs):
 async def test_a_damaged_run_leaves_the_others_in_the_history(state_db, jobs):
     done = Ending(JobOutcome.QUIET, JobReason.ACK)
     for number in (1, 2):
-        await jobs.record(Step(number, None, None), done)
+        await jobs.record(JobStep(number, None, None), done)
     await damage(state_db, "UPDATE job_runs SET outcome = 'quies' WHERE id = 1")
     assert [run.job_id for run in await jobs.runs(9)] == [2]
     assert told(jobs) == ["run 1"]

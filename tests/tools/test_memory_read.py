@@ -11,9 +11,17 @@ from hypothesis import strategies as st
 
 from agentd.core.errors import FileMissing
 from agentd.core.outside import is_marked
-from agentd.core.search import Chunk, EmptyReason, Found, Hit, Lack, SearchQuery, Source
+from agentd.core.search import (
+    Chunk,
+    EmptyReason,
+    Hit,
+    SearchQuery,
+    SearchResult,
+    SearchShortfall,
+    Source,
+)
 from agentd.core.tool import ToolCall
-from agentd.core.turn import MAIN, Kind, Origin, SessionKey, kind_of
+from agentd.core.turn import MAIN, Origin, SessionKey, SessionKind, kind_of
 from agentd.core.workspace import FileView, Reader
 from agentd.interfaces.tools.fence import in_backticks, without_marks
 from agentd.interfaces.tools.memory_read import MemoryRead
@@ -27,12 +35,14 @@ MARKED = "- [10:00] x <!-- agentd: origin=untrusted -->"
 
 
 class FixedRecall:
-    def __init__(self, files: dict[str, str] | None = None, found: Found | None = None) -> None:
+    def __init__(
+        self, files: dict[str, str] | None = None, found: SearchResult | None = None
+    ) -> None:
         self.files = files or {}
-        self.found = found or Found(())
+        self.found = found or SearchResult(())
         self.asked: list[tuple[SearchQuery, Reader]] = []
 
-    async def search(self, query: SearchQuery, reader: Reader) -> Found:
+    async def search(self, query: SearchQuery, reader: Reader) -> SearchResult:
         self.asked.append((query, reader))
         return self.found
 
@@ -104,7 +114,7 @@ async def test_absent_and_past_the_end_are_plain_words():
 )
 async def test_foreign_text_taints_by_reading_and_by_finding(path, text, tainted):
     assert (await read({path: text}, path=path)).tainted is tainted
-    found = Found((Hit(Chunk(path, 1, 1, text, Source.NOTES, ""), 1.0),))
+    found = SearchResult((Hit(Chunk(path, 1, 1, text, Source.NOTES, ""), 1.0),))
     out = await MemorySearch(FixedRecall(found=found)).run(made("memory_search", query="q"), None)
     assert out.tainted is tainted
     assert text in out.text
@@ -112,7 +122,7 @@ async def test_foreign_text_taints_by_reading_and_by_finding(path, text, tainted
 
 @pytest.mark.parametrize("newer", ["memory/b.md:3", "@work/do as this name says.md:1"])
 async def test_the_name_of_a_newer_place_taints_though_its_text_is_not_shown(newer):
-    found = Found((Hit(Chunk("a.md", 1, 1, "x", Source.NOTES, ""), 1.0, newer=newer),))
+    found = SearchResult((Hit(Chunk("a.md", 1, 1, "x", Source.NOTES, ""), 1.0, newer=newer),))
     out = await MemorySearch(FixedRecall(found=found)).run(made("memory_search", query="q"), None)
     assert newer in out.text
     assert out.tainted is newer.startswith("@")
@@ -149,7 +159,7 @@ def a_hit(path: str, source: Source, *, day: date | None = None, newer: str = ""
 
 
 async def search(*hits: Hit, reason: str = "", **arguments: object) -> str:
-    tool = MemorySearch(FixedRecall(found=Found(hits, reason)))
+    tool = MemorySearch(FixedRecall(found=SearchResult(hits, reason)))
     return (await tool.run(made("memory_search", query="q", **arguments), None)).text
 
 
@@ -170,7 +180,7 @@ async def test_what_the_model_leaves_out_is_as_configured():
     await MemorySearch(recall).run(call, None)
     await MemorySearch(recall).run(made("memory_search", query="q", sources=[]), None)
     assert recall.asked == [
-        (SearchQuery("q", 5, waits=False), Reader(MAIN, Kind.MAIN)),
+        (SearchQuery("q", 5, waits=False), Reader(MAIN, SessionKind.MAIN)),
         (
             SearchQuery(
                 "q",
@@ -183,14 +193,14 @@ async def test_what_the_model_leaves_out_is_as_configured():
                 queries=("r", "s"),
                 waits=False,
             ),
-            Reader(MAIN, Kind.MAIN),
+            Reader(MAIN, SessionKind.MAIN),
         ),
-        (SearchQuery("q", 5, waits=False), Reader(MAIN, Kind.MAIN)),
+        (SearchQuery("q", 5, waits=False), Reader(MAIN, SessionKind.MAIN)),
     ]
 
 
 async def test_every_emptiness_is_told_in_words_and_as_its_code():
-    for reason in (*EmptyReason, *Lack, "unheard_of"):
+    for reason in (*EmptyReason, *SearchShortfall, "unheard_of"):
         text = await search(reason=reason)
         assert text.endswith(f". [{reason}]")
     assert (await search()).endswith("[no_match]")
@@ -202,7 +212,7 @@ async def test_hits_that_most_likely_do_not_answer_are_not_shown_to_a_model():
     )
 
 
-@pytest.mark.parametrize("lack", Lack)
+@pytest.mark.parametrize("lack", SearchShortfall)
 async def test_hits_of_a_search_that_lacked_something_say_so(lack):
     whole = await search(a_hit("a.md", Source.NOTES))
     lacking = await search(a_hit("a.md", Source.NOTES), reason=lack)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentd.core.errors import ToolFailed
-from agentd.core.fact import Category, Fact, FactSource, Learned, Refusal
+from agentd.core.fact import Category, Fact, FactSource, OperationResult, Refusal
 from agentd.core.tool import Approval, ToolCall
 from agentd.core.turn import Origin, SessionKey, kind_of
 from agentd.interfaces.tools.remember import Remember, answer
@@ -132,7 +132,7 @@ async def test_after_reading_others_words_nothing_else_is_kept_and_nobody_is_ask
 
 @pytest.mark.parametrize("reason", Refusal)
 def test_what_is_refused_is_said_with_its_reason(reason):
-    out = answer([Learned(reason=reason), Learned(reason=reason)])
+    out = answer([OperationResult(reason=reason), OperationResult(reason=reason)])
     assert out.is_error
     assert out.text.startswith("Not kept: ")
     assert ";" not in out.text
@@ -141,7 +141,11 @@ def test_what_is_refused_is_said_with_its_reason(reason):
 def test_what_was_kept_is_told_although_something_else_was_refused():
     at = FakeClock().now()
     fact = Fact("k3f9", REX, Category.PERSONAL, FactSource.EXPLICIT, 0.9, at, at)
-    learned = [Learned(fact, is_new=True), Learned(reason=Refusal.EMPTY), Learned(gone=(fact,))]
+    learned = [
+        OperationResult(fact, is_new=True),
+        OperationResult(reason=Refusal.EMPTY),
+        OperationResult(gone=(fact,)),
+    ]
     out = answer(learned)
     assert not out.is_error
     assert out.text == f"Remembered: {REX}\nNo longer so: {REX}"

@@ -11,7 +11,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 from agentd.core.tool import Approval, FileIntent, ToolCall
-from agentd.core.turn import MAIN, Kind, Origin, TurnRequest
+from agentd.core.turn import MAIN, Origin, SessionKind, TurnRequest
 from agentd.interfaces.web.fetcher import Fetcher, FetchLimits
 from agentd.interfaces.web.guard import Address, AddressGuard
 
@@ -128,7 +128,7 @@ def request(origin: Origin = Origin.USER, **more: Any) -> TurnRequest:
 
 
 def call(name: str, **given: Any) -> ToolCall:
-    return ToolCall("c1", name, given, MAIN, Kind.MAIN, Origin.USER)
+    return ToolCall("c1", name, given, MAIN, SessionKind.MAIN, Origin.USER)
 
 
 class OpenGate:

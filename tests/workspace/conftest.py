@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from agentd.core.turn import Kind, SessionKey
+from agentd.core.turn import SessionKey, SessionKind
 from agentd.core.workspace import Reader
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
-OWNER = Reader(SessionKey("main"), Kind.MAIN)
-GROUP = Reader(SessionKey("group:family"), Kind.GROUP)
-ISOLATED = Reader(SessionKey("isolated:job"), Kind.ISOLATED)
+OWNER = Reader(SessionKey("main"), SessionKind.MAIN)
+GROUP = Reader(SessionKey("group:family"), SessionKind.GROUP)
+ISOLATED = Reader(SessionKey("isolated:job"), SessionKind.ISOLATED)
 
 
 class Home:

@@ -15,7 +15,7 @@ import pytest
 from agentd.core.errors import AgentdError
 from agentd.core.tool import FileAction
 from agentd.core.workspace import OWNER
-from agentd.workspace.changes import Changes
+from agentd.workspace.changes import FileChanges
 from agentd.workspace.folder import Folder
 from agentd.workspace.logfiles import LogFiles
 
@@ -77,7 +77,7 @@ def escapes(note: Path, races: int, append: Callable[[], object]) -> tuple[int, 
 
 
 def append_as_agentd_does(note: Path) -> Callable[[], object]:
-    changes = Changes(Folder(note.parent), None)
+    changes = FileChanges(Folder(note.parent), None)
 
     def append() -> None:
         intent = changes.plan((note.name,), FileAction.APPEND, b"x")
@@ -140,7 +140,7 @@ def test_what_others_append_meanwhile_stays_before_it(tmp_path: Path) -> None:
             with file.open("a") as other:
                 other.write(line)
 
-    changes = Changes(Folder(tmp_path, passing=passing), None)
+    changes = FileChanges(Folder(tmp_path, passing=passing), None)
     intent = changes.plan(("a.md",), FileAction.APPEND, b"mine\n")
     assert not changes.apply(("a.md",), intent, NOW, OWNER)
     assert file.read_text() == "one\ntwo\nthree\nmine\n"

@@ -12,13 +12,13 @@ from agentd.core.errors import FileMissing
 from agentd.core.failpoints import FailpointError
 from agentd.core.times import date_in
 from agentd.core.tool import FileAction
-from agentd.core.turn import MAIN, Kind
+from agentd.core.turn import MAIN, SessionKind
 from agentd.core.workspace import Author, Reader
 from agentd.workspace.archiving import Archiving
 from agentd.workspace.scrub import NoteEraser
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
-OWN = Reader(MAIN, Kind.MAIN)
+OWN = Reader(MAIN, SessionKind.MAIN)
 OLD, NEW = "memory/2025-03-01.md", "memory/archive/2025/2025-03-01.md"
 ODD = b"# Saturday\r\n\xef\xbb\xbf- t\xe9l\xe9phone \x00\n\nno end"
 

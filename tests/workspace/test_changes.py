@@ -12,7 +12,7 @@ from agentd.core.errors import EditConflict
 from agentd.core.tool import FileAction
 from agentd.core.turn import MAIN
 from agentd.core.workspace import Author
-from agentd.workspace.changes import Changes
+from agentd.workspace.changes import FileChanges
 from agentd.workspace.folder import Folder
 from agentd.workspace.versions import Versions, digest_of
 
@@ -28,7 +28,7 @@ def test_what_another_program_writes_while_the_new_text_is_synced_stays(tmp_path
             with file.open("a") as other:
                 other.write("two\n")
 
-    changes = Changes(Folder(tmp_path, passing=passing), None)
+    changes = FileChanges(Folder(tmp_path, passing=passing), None)
     intent = changes.plan(("a.md",), FileAction.WRITE, b"three\n")
     with pytest.raises(EditConflict):
         changes.apply(("a.md",), intent, NOW, Author("agent", MAIN))
@@ -49,7 +49,7 @@ def test_what_a_program_writes_that_had_the_old_file_open_stays(tmp_path: Path, 
                 other.write("two\n")
                 other.flush()
 
-        changes = Changes(Folder(file.parent, passing=passing), versions)
+        changes = FileChanges(Folder(file.parent, passing=passing), versions)
         intent = changes.plan(("a.md",), action, b"three\n")
         assert not changes.apply(("a.md",), intent, NOW, Author("agent", MAIN))
     before = "one\n" if action is FileAction.APPEND else ""
@@ -72,7 +72,7 @@ def test_what_is_saved_just_before_its_deletion_stays(tmp_path: Path) -> None:
             with file.open("a") as other:
                 other.write("two\n")
 
-    changes = Changes(Folder(file.parent), SavedMeanwhile(tmp_path / "versions"))
+    changes = FileChanges(Folder(file.parent), SavedMeanwhile(tmp_path / "versions"))
     intent = changes.plan(("a.md",), FileAction.DELETE, b"")
     with pytest.raises(EditConflict):
         changes.apply(("a.md",), intent, NOW, Author("agent", MAIN))

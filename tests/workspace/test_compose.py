@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.workspace.injection import Room, Section, fence_data, sections
+from agentd.workspace.injection import PromptRoom, Section, fence_data, sections
 
-_BIG = Room(10_000, 10_000)
+_BIG = PromptRoom(10_000, 10_000)
 
 
 @given(st.text(alphabet="`a\n ", min_size=1, max_size=60))
@@ -20,7 +20,7 @@ def test_no_text_closes_its_own_fence(text: str) -> None:
 
 def test_a_cut_prefers_the_start_of_a_section() -> None:
     text = "# one\n" + "a " * 45 + "\n# two\n" + "b " * 50
-    [shown], [cut], _ = sections([Section("x.md", "## x.md", text)], Room(110, 1000))
+    [shown], [cut], _ = sections([Section("x.md", "## x.md", text)], PromptRoom(110, 1000))
     assert "# two" not in shown
     assert "from=3)" in shown
     assert cut.kept == len("# one\n" + "a " * 45) - 1
@@ -28,13 +28,13 @@ def test_a_cut_prefers_the_start_of_a_section() -> None:
 
 def test_a_cut_inside_a_code_block_closes_it_before_the_marker() -> None:
     text = "intro\n```\n" + "code\n" * 100
-    [shown], _, _ = sections([Section("x.md", "## x.md", text)], Room(200, 1000))
+    [shown], _, _ = sections([Section("x.md", "## x.md", text)], PromptRoom(200, 1000))
     assert "\n```\n[CUT: " in shown
 
 
 @given(st.text(max_size=400), st.integers(1, 300))
 def test_whatever_is_kept_is_a_beginning_of_the_text(text: str, limit: int) -> None:
-    texts, cuts, left = sections([Section("x", "##", text)], Room(limit, limit))
+    texts, cuts, left = sections([Section("x", "##", text)], PromptRoom(limit, limit))
     body = text.lstrip("\ufeff").strip()
     assert bool(texts) == bool(body)
     assert bool(cuts) == (len(body) > limit)

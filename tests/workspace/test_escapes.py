@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from agentd.core.errors import AgentdError
 from agentd.core.tool import FileAction
-from agentd.core.turn import Kind, SessionKey
+from agentd.core.turn import SessionKey, SessionKind
 from agentd.core.workspace import Reader
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
@@ -24,9 +24,9 @@ from agentd.workspace.workspace_settings import WorkspaceSettings
 CANARY = "what stands outside"
 PRIVATE = "what is the owner's alone"
 READERS = (
-    Reader(SessionKey("main"), Kind.MAIN),
-    Reader(SessionKey("group:family"), Kind.GROUP),
-    Reader(SessionKey("isolated:job"), Kind.ISOLATED),
+    Reader(SessionKey("main"), SessionKind.MAIN),
+    Reader(SessionKey("group:family"), SessionKind.GROUP),
+    Reader(SessionKey("isolated:job"), SessionKind.ISOLATED),
 )
 
 
@@ -244,7 +244,7 @@ async def escapes(
             done += 1
         except access.expected as error:
             said = str(error)
-        if CANARY in said or (PRIVATE in said and reader.kind is not Kind.MAIN):
+        if CANARY in said or (PRIVATE in said and reader.kind is not SessionKind.MAIN):
             found.append(f"{reader.kind} was told: {path!a}")
         if number % 50 == 49 and (now := world.state()) != kept:
             found.append(f"changed, at last by {path!a}")

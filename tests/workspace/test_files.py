@@ -23,7 +23,7 @@ from agentd.core.errors import (
 from agentd.core.failpoints import FailpointError
 from agentd.core.ports import Workspace
 from agentd.core.tool import FileAction, FileIntent
-from agentd.core.turn import Kind, SessionKey
+from agentd.core.turn import SessionKey, SessionKind
 from agentd.core.workspace import FileView, Reader
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
@@ -290,7 +290,7 @@ async def test_looking_for_what_is_not_there_leaves_no_garbage(home, owner) -> N
 async def test_only_what_a_session_has_read_counts_as_seen(home, owner) -> None:
     home.put({"a.md": "one"})
     files = home.files()
-    other = Reader(SessionKey("chat:2"), Kind.MAIN)
+    other = Reader(SessionKey("chat:2"), SessionKind.MAIN)
     assert not await files.has_seen("a.md", _digest("one"), owner)
     assert await files.has_seen("absent.md", "", owner)
     await files.read("a.md", owner)
@@ -446,7 +446,7 @@ _KILLED = """
 import asyncio, sys
 from pathlib import Path
 from agentd.core.tool import FileAction
-from agentd.core.turn import MAIN, Kind
+from agentd.core.turn import MAIN, SessionKind
 from agentd.core.workspace import FileView, Reader
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
@@ -454,7 +454,7 @@ from agentd.workspace.workspace_settings import WorkspaceSettings
 
 async def main():
     files = Files(Path(sys.argv[1]), WorkspaceSettings(), FakeClock(), {}, None)
-    await files.apply(await files.plan("p/a.md", FileAction.WRITE, b"new"), Reader(MAIN, Kind.MAIN))
+    await files.apply(await files.plan("p/a.md", FileAction.WRITE, b"new"), Reader(MAIN, SessionKind.MAIN))
 
 asyncio.run(main())
 """
@@ -486,7 +486,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 from agentd.core.tool import FileAction
-from agentd.core.turn import MAIN, Kind
+from agentd.core.turn import MAIN, SessionKind
 from agentd.core.workspace import FileView, Reader
 from agentd.workspace.files import Files
 from agentd.workspace.workspace_settings import WorkspaceSettings
@@ -499,7 +499,7 @@ class Clock:
 
 async def main():
     files = Files(Path(sys.argv[1]), WorkspaceSettings(), Clock(), {}, None)
-    reader = Reader(MAIN, Kind.MAIN)
+    reader = Reader(MAIN, SessionKind.MAIN)
     async def one(i):
         async with files.lock("log.md"):
             intent = await files.plan("log.md", FileAction.APPEND, f"- {sys.argv[2]} {i}".encode())

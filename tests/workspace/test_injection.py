@@ -10,7 +10,7 @@ import structlog
 
 from agentd.core.ports import ContextSource
 from agentd.core.prompt import Rank
-from agentd.core.turn import MAIN, Context, Kind, Origin, SessionKey, TurnRequest
+from agentd.core.turn import MAIN, Origin, PromptScope, SessionKey, SessionKind, TurnRequest
 from agentd.engine import tokens
 from agentd.testing import FakeClock
 from agentd.workspace.injection import Injection
@@ -106,7 +106,7 @@ async def test_each_file_has_its_switch(home, name: str) -> None:
     home.put({n: t for n, t in _ALL.items() if n != f"{name}.md"})
     _, source = _injection(home, **{f"inject_{name.lower()}": False})
     assert name not in await _text(source)
-    assert f"{name}.md" not in dict(await source.audit(Kind.MAIN))
+    assert f"{name}.md" not in dict(await source.audit(SessionKind.MAIN))
     home.put(_ALL)
     assert name not in await _text(source)
     assert name in await _text(_injection(home)[1])
@@ -122,7 +122,7 @@ async def test_beats_and_silent_turns_get_no_more_than_they_need(home) -> None:
     home.put({**_ALL, "memory/2026-11-21.md": "today", "memory/2026-11-20.md": "yesterday"})
     _, source = _injection(home)
     beat = TurnRequest(MAIN, "", "1", origin=Origin.HEARTBEAT)
-    light = TurnRequest(SessionKey("heartbeat:main"), "", "1", Origin.HEARTBEAT, Context.LIGHT)
+    light = TurnRequest(SessionKey("heartbeat:main"), "", "1", Origin.HEARTBEAT, PromptScope.LIGHT)
     job = TurnRequest(MAIN, "", "1", origin=Origin.JOB)
     assert await _text(source, job) == await _text(source, beat)
     flush = TurnRequest(MAIN, "", "1", origin=Origin.FLUSH)
@@ -290,8 +290,8 @@ async def test_the_audit_names_what_is_missing_for_each_kind(home) -> None:
     home.put({"SOUL.md": "x", "USER.md": "x"})
     _, source = _injection(home)
     with structlog.testing.capture_logs() as logs:
-        main = await source.audit(Kind.MAIN)
-        group = await source.audit(Kind.GROUP)
+        main = await source.audit(SessionKind.MAIN)
+        group = await source.audit(SessionKind.GROUP)
     assert main == tuple((f"{n}.md", n in {"SOUL", "USER"}) for n in _NAMES)
     assert group == tuple((f"{n}.md", n == "SOUL") for n in _NAMES[:4])
     assert [entry["event"] for entry in logs] == ["required_files_missing"] * 2

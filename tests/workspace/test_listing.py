@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from agentd.core.turn import Kind, SessionKey
+from agentd.core.turn import SessionKey, SessionKind
 from agentd.core.workspace import Reader
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
-OWNER = Reader(SessionKey("main"), Kind.MAIN)
-GROUP = Reader(SessionKey("group:a"), Kind.GROUP)
+OWNER = Reader(SessionKey("main"), SessionKind.MAIN)
+GROUP = Reader(SessionKey("group:a"), SessionKind.GROUP)
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import pytest
 from agentd.core.errors import WorkspaceError
 from agentd.testing import FakeClock
 from agentd.workspace.locks import Locks
-from agentd.workspace.resolver import Beneath
+from agentd.workspace.resolver import ConfinedFolder
 
 
 async def test_one_path_has_one_holder_and_others_go_on(tmp_path: Path) -> None:
-    locks = Locks(Beneath(tmp_path), FakeClock())
+    locks = Locks(ConfinedFolder(tmp_path), FakeClock())
     order = []
 
     async def hold(path: str, name: str, until: asyncio.Event) -> None:
@@ -39,7 +39,7 @@ async def test_a_program_that_flocks_the_workspace_keeps_us_out_until_it_ends(
     tmp_path: Path,
 ) -> None:
     clock = FakeClock()
-    locks = Locks(Beneath(tmp_path), clock)
+    locks = Locks(ConfinedFolder(tmp_path), clock)
     held = asyncio.Event()
 
     async def hold() -> None:
@@ -58,7 +58,7 @@ async def test_a_program_that_flocks_the_workspace_keeps_us_out_until_it_ends(
 
 
 async def test_while_we_hold_a_path_no_other_program_gets_the_workspace(tmp_path: Path) -> None:
-    locks = Locks(Beneath(tmp_path), FakeClock())
+    locks = Locks(ConfinedFolder(tmp_path), FakeClock())
     fd = os.open(tmp_path, os.O_RDONLY)
     async with locks.hold("a"), locks.hold("b"):
         with pytest.raises(BlockingIOError):
@@ -71,7 +71,7 @@ async def test_waiting_for_another_program_ends_with_a_cure(tmp_path: Path) -> N
     clock = FakeClock()
     fd = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)
-    locks = Locks(Beneath(tmp_path), clock)
+    locks = Locks(ConfinedFolder(tmp_path), clock)
     errors = []
 
     async def hold() -> None:

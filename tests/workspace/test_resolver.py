@@ -14,7 +14,7 @@ import pytest
 
 from agentd.core.errors import AgentdError, PathRefused, WorkspaceError
 from agentd.workspace.folder import Folder
-from agentd.workspace.resolver import Beneath
+from agentd.workspace.resolver import ConfinedFolder
 
 _SECRET = b"outside"
 
@@ -106,7 +106,7 @@ def test_what_has_two_names_is_read_and_never_written_to(root: Path, native: boo
 
 def test_a_missing_root_is_told_apart_from_a_missing_file(tmp_path: Path, native: bool) -> None:
     with pytest.raises(WorkspaceError, match="is not there") as error:
-        Beneath(tmp_path / "none", native=native).stat(("x",))
+        ConfinedFolder(tmp_path / "none", native=native).stat(("x",))
     assert "init" in error.value.cure
 
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.core.erasure import MASK, Erasure, Mark
+from agentd.core.erasure import MASK, Erasure, PlacedWords
 from agentd.core.errors import NotFound, PathRefused
 from agentd.core.tool import FileAction
 from agentd.core.workspace import HAND, OWNER, RESTORE, Author
 from agentd.workspace.authored import MOST
 from agentd.workspace.folder import Folder
-from agentd.workspace.scrub import NoteEraser, VersionEraser, _Cut
+from agentd.workspace.scrub import NoteEraser, VersionEraser, _Cutter
 from agentd.workspace.versions import Content, Versions, folder_of
 
 WORDS = Erasure(spans=("Quastel",))
@@ -59,7 +59,7 @@ async def test_no_words_take_the_mark_of_a_line_from_outside_away(home, owner, s
     files = home.files()
     marked = "- [10:00] says Quastel <!-- agentd: origin=untrusted -->\n"
     await change(files, NOTE, marked, owner, Author("model", "main", "call-1", tainted=True))
-    words = Erasure(marks=(Mark(f"{NOTE}:1", span),), spans=(span,))
+    words = Erasure(marks=(PlacedWords(f"{NOTE}:1", span),), spans=(span,))
     await notes(home, files).erase(words)
     await VersionEraser(files, home.versions).erase(words)
     assert "<!-- agentd: origin=untrusted -->" in (home.root / NOTE).read_text()
@@ -266,7 +266,7 @@ async def test_lines_that_are_shipped_are_nobodys_words(home, owner) -> None:
         ("BOOTSTRAP.md:3", "in May, please", True),
         ("BOOTSTRAP.md:5", "# Mine", True),
     ]
-    assert await eraser.erase(Erasure(marks=(Mark("BOOTSTRAP.md:3", "May"),))) == 1
+    assert await eraser.erase(Erasure(marks=(PlacedWords("BOOTSTRAP.md:3", "May"),))) == 1
     assert f"in {MASK}, please" in (home.root / "BOOTSTRAP.md").read_text()
 
 
@@ -282,7 +282,11 @@ async def test_a_mark_counts_at_its_paragraph_whoever_wrote_it(home, owner) -> N
         (f"{NOTE}:7", "- milk", False),
     ]
     assert all(one.at is not None and one.at > home.clock.now() for one in texts)
-    marks = (Mark(f"{NOTE}:5", "more tea"), Mark(f"{NOTE}:4", "tea"), Mark(f"{NOTE}:1", "coffee"))
+    marks = (
+        PlacedWords(f"{NOTE}:5", "more tea"),
+        PlacedWords(f"{NOTE}:4", "tea"),
+        PlacedWords(f"{NOTE}:1", "coffee"),
+    )
     assert await notes(home, files).erase(Erasure(marks=marks)) == 2
     text = f"# Day\ntea with Anna\n\n- {MASK}\n- tea for Quastel,\n  and {MASK}\n- milk\n"
     assert (home.root / NOTE).read_text() == text
@@ -300,7 +304,7 @@ async def test_a_mark_in_a_version_counts_for_that_paragraph_in_all_of_them(home
         ("a.md@2:2", "- tea and milk"),
         ("a.md@3:1", "nothing"),
     ]
-    erasure = Erasure(marks=(Mark("a.md@1:1", "tea"), Mark("b.md@1:1", "nothing")))
+    erasure = Erasure(marks=(PlacedWords("a.md@1:1", "tea"), PlacedWords("b.md@1:1", "nothing")))
     assert await eraser.erase(erasure) == 2
     assert await files.version("a.md", 2) == f"- {MASK}\n- tea and milk\n".encode()
     assert await eraser.erase(erasure) == 0
@@ -449,19 +453,19 @@ SAID = Erasure(spans=("Quastel", "my cat is Quastel", "agentd"), sentences=("he 
 @given(LINES, st.booleans())
 def test_what_begins_a_longer_content_loses_the_same_as_by_itself(lines, is_page):
     ids = ("k3f9",) if is_page else ()
-    cut = _Cut(SAID, {}, ids)
+    cut = _Cutter(SAID, {}, ids)
     whole = cut(b"".join(lines))
     for count in range(len(lines), 0, -1):
         content = b"".join(lines[:count])
         if (size := cut.new_size(len(content))) is not None:
-            assert whole[:size] == _Cut(SAID, {}, ids)(content)
+            assert whole[:size] == _Cutter(SAID, {}, ids)(content)
 
 
 @given(LINES, LINES, st.booleans())
 def test_versions_lose_the_same_together_as_each_by_itself(first, second, is_page):
     path = "memory/facts.md" if is_page else NOTE
     texts = [b"".join(lines[:n]) for lines in (first, second) for n in range(1, len(lines) + 1)]
-    wanted = [_Cut(SAID, {}, ("k3f9",) if is_page else ())(text) for text in texts]
+    wanted = [_Cutter(SAID, {}, ("k3f9",) if is_page else ())(text) for text in texts]
     with TemporaryDirectory() as root:
         versions, folder = Versions(Path(root)), folder_of(path)
         old = Content(None)
@@ -470,7 +474,7 @@ def test_versions_lose_the_same_together_as_each_by_itself(first, second, is_pag
             versions.begin(path, old, new, MODEL, datetime(2026, 11, 22, tzinfo=UTC))
             versions.finish(path, old, new)
             old = new
-        cut = _Cut(SAID, {}, ("k3f9",) if is_page else ())
+        cut = _Cutter(SAID, {}, ("k3f9",) if is_page else ())
         changed = versions.rewrite(folder, cut, cut.new_size)
         assert changed == sum(a != b for a, b in zip(texts, wanted, strict=True))
         assert [data for _, data in versions.contents(folder)] == wanted
@@ -489,7 +493,7 @@ async def test_a_page_that_grew_is_looked_through_once(home, owner) -> None:
 
     calls = []
 
-    class Called(_Cut):
+    class Called(_Cutter):
         def __call__(self, data):
             calls.append(data)
             return super().__call__(data)

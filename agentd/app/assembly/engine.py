@@ -9,11 +9,11 @@ from agentd.app.assembly.facts import FactParts
 from agentd.app.assembly.model import service_name
 from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.storage import Stores
-from agentd.app.assembly.tools import Offered
+from agentd.app.assembly.tools import ToolParts
 from agentd.core.errors import ConfigError
 from agentd.core.paths import prompt
 from agentd.core.ports import Approver, TurnAudience
-from agentd.engine.assembly import Engine, EnginePorts, Wording, build_engine
+from agentd.engine.assembly import Engine, EnginePorts, PromptTexts, build_engine
 from agentd.engine.compaction.plan import smallest_window
 from agentd.engine.completion import Completions
 from agentd.providers.assembly import ProviderModel
@@ -30,7 +30,7 @@ async def open_engine(
     facts: FactParts,
     completions: Completions,
     model: ProviderModel,
-    tools: Offered,
+    tools: ToolParts,
     events: TurnAudience,
     *,
     approver: Approver,
@@ -62,7 +62,7 @@ async def open_engine(
     )
     engine = build_engine(
         ports,
-        Wording(
+        PromptTexts(
             prompt("system"),
             prompt("light"),
             prompt("summary"),

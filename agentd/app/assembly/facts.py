@@ -27,10 +27,10 @@ from agentd.core.paths import prompt
 from agentd.core.ports import CompactionHook, ContextSource, EventSink, Recall, Transcripts
 from agentd.core.search import SearchQuery
 from agentd.core.transcript import Row
-from agentd.core.turn import MAIN, Kind, Origin, SessionKey
+from agentd.core.turn import MAIN, Origin, SessionKey, SessionKind
 from agentd.core.workspace import FACTS_PATH, Reader
 from agentd.engine.completion import Completions
-from agentd.engine.watchers import WhenEnded
+from agentd.engine.watchers import TurnEndCallback
 from agentd.engine.workers import CoalescingWorker
 from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.daily import Review
@@ -55,10 +55,10 @@ _EMPTY_JOURNAL = "journalctl --rotate --vacuum-time=1s"
 _DONE = "erased everywhere: what you wanted forgotten"
 _NEAREST = 10  # search hits that are judged by meaning
 _MAX_TOKENS = 2_048
-_OWNER = Reader(MAIN, Kind.MAIN)
+_OWNER = Reader(MAIN, SessionKind.MAIN)
 
 
-class Learnt(Struct, frozen=True, kw_only=True):
+class EnabledFactParts(Struct, frozen=True, kw_only=True):
     """The parts that exist only while facts are on: the stored facts, the service that the owner
     asks, the reading of conversations, the review of facts, the proposals, and the facts in
     prompts.
@@ -83,7 +83,7 @@ class FactParts(Struct, frozen=True, kw_only=True):
     watchers: tuple[EventSink, ...]
     work: tuple[Work, ...]
     problems: Callable[[], tuple[Problem, ...]]
-    learnt: Learnt | None = None
+    learnt: EnabledFactParts | None = None
     sources: tuple[ContextSource, ...] = ()
     hooks: tuple[CompactionHook, ...] = ()
 
@@ -137,7 +137,7 @@ async def open_facts(
         yield FactParts(
             forgetting=forgetting,
             recall=memory.recall,
-            watchers=(WhenEnded(forgetting.touch),),
+            watchers=(TurnEndCallback(forgetting.touch),),
             work=(forgetting.run,),
             problems=forgetting.problems,
         )
@@ -160,7 +160,7 @@ async def open_facts(
             graph.exchange.refresh_with(book.all)
         reader = PassageReader(stores.sessions, stores.facts, book, completions, clock, settings)
         learning = Learning(stores.sessions, reader, shown, clock, settings)
-        learnt = Learnt(
+        learnt = EnabledFactParts(
             book=book,
             service=FactsService(book, reader, learning, stores.sessions, clock, forgetting),
             learning=learning,
@@ -177,7 +177,7 @@ def _assemble(
     memory: Memory,
     forgetting: Forgetting,
     index: LiveFacts,
-    learnt: Learnt,
+    learnt: EnabledFactParts,
 ) -> FactParts:
     book, learning, review = learnt.book, learnt.learning, learnt.review
     level = CoalescingWorker("facts", book.sync)
@@ -196,7 +196,7 @@ def _assemble(
     return FactParts(
         forgetting=forgetting,
         recall=Outdated(memory.recall, book, stores.facts, memory.files, said, tokens),
-        watchers=(WhenEnded(learning.touch), WhenEnded(forgetting.touch), learnt.told),
+        watchers=(TurnEndCallback(learning.touch), TurnEndCallback(forgetting.touch), learnt.told),
         work=(forgetting.run, index.run, level.run, learning.run, review.run),
         problems=problems,
         learnt=learnt,

@@ -20,13 +20,13 @@ from agentd.core.errors import AgentdError
 from agentd.core.evidence import Consolidated
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, GraphStore, ProgramStates
-from agentd.engine.workers import CoalescingWorker, Daily
+from agentd.engine.workers import CoalescingWorker, DailyWorker
 from agentd.memory.graph.earlier_text import EarlierText
 from agentd.memory.graph.graph_exchange import Exchange
 from agentd.memory.graph.journal import GraphJournal, JournalChain
 from agentd.memory.graph.keeper import GraphKeeper
 from agentd.memory.graph.recall import Recollection
-from agentd.memory.graph.relevance import Meaning
+from agentd.memory.graph.relevance import NameSimilarity
 from agentd.memory.graph.service import GraphService
 from agentd.memory.graph.sharing import Sharing
 from agentd.memory.graph.text import GraphText
@@ -49,7 +49,7 @@ class GraphParts(Struct, frozen=True, kw_only=True):
     """
 
     keeper: GraphKeeper
-    daily: Daily
+    daily: DailyWorker
     level: CoalescingWorker
     writing: Work
     exchange: Exchange
@@ -149,7 +149,7 @@ def build_graph(runtime: RuntimeContext, stores: Stores, memory: Memory) -> Grap
         await keeper.consolidate()
         await journal.look()
 
-    level, daily = CoalescingWorker("graph", levelled), Daily("graph_upkeep", upkeep, clock)
+    level, daily = CoalescingWorker("graph", levelled), DailyWorker("graph_upkeep", upkeep, clock)
     service = _service(keeper, stores, memory, clock) if config.graph.enabled else None
     if service is not None:
         memory.watching.listen(level.nudge)
@@ -173,7 +173,7 @@ def _service(keeper: GraphKeeper, stores: Stores, memory: Memory, clock: Clock) 
     embedder.
     """
     quickest = memory.embedders.chain[-1:]
-    near = Meaning(quickest[0]).near if quickest else None
+    near = NameSimilarity(quickest[0]).near if quickest else None
     recollection = Recollection(stores.graph, clock, resolve=keeper.resolve, near=near)
     return GraphService(keeper, recollection, stores.graph, clock)
 

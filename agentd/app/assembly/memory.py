@@ -14,10 +14,10 @@ from agentd.automation.heartbeat.beat_sink import HEARTBEAT
 from agentd.core.health import Problem
 from agentd.core.paths import shipped_path
 from agentd.core.ports import EventSink, Ledger
-from agentd.core.turn import Kind, Origin, SessionKey, Usage
+from agentd.core.turn import Origin, SessionKey, SessionKind, Usage
 from agentd.core.workspace import FileView, Reader
 from agentd.engine.assembly import slice_tokens
-from agentd.engine.watchers import WhenEnded, WhenNoticed
+from agentd.engine.watchers import NoticeCallback, TurnEndCallback
 from agentd.engine.workers import CoalescingWorker
 from agentd.memory.deletion import Retention
 from agentd.memory.flush import MemoryFlush
@@ -33,7 +33,7 @@ from agentd.workspace.files import Files
 from agentd.workspace.injection import Injection
 from agentd.workspace.watching import Watching
 
-_BEATS = Reader(HEARTBEAT, Kind.MAIN)
+_BEATS = Reader(HEARTBEAT, SessionKind.MAIN)
 _NOBODY = SessionKey("")  # vectors serve all sessions, so none is charged for them
 
 
@@ -88,7 +88,7 @@ async def open_memory(runtime: RuntimeContext, stores: Stores) -> AsyncIterator[
     )
     await files.clear_strays()
     injection = Injection(files, settings)
-    await injection.audit(Kind.MAIN)
+    await injection.audit(SessionKind.MAIN)
     async with (
         open_embedders(runtime, stores.ledger) as embedders,
         _open_index(runtime, stores, asked := patient(embedders.chain, clock)) as index,
@@ -147,7 +147,7 @@ def _assemble(
     )
     archiving = Archiving(files, runtime.workspace, runtime.places.versions, clock, settings)
     watched = (watching.run,) if indexing.watch else ()
-    audit = CoalescingWorker("audit", partial(injection.audit, Kind.MAIN))
+    audit = CoalescingWorker("audit", partial(injection.audit, SessionKind.MAIN))
     return Memory(
         files=files,
         injection=injection,
@@ -161,7 +161,7 @@ def _assemble(
         retention=retention,
         archiving=archiving,
         template=template_lines,
-        watchers=(WhenEnded(indexer.touch), WhenNoticed("compaction", audit.nudge)),
+        watchers=(TurnEndCallback(indexer.touch), NoticeCallback("compaction", audit.nudge)),
         work=(*embedders.work, indexer.run, index.run, audit.run, archiving.run, *watched),
     )
 

@@ -21,7 +21,7 @@ from agentd.engine.workers import CoalescingWorker
 from agentd.providers import assembly
 from agentd.providers.assembly import ProviderModel
 from agentd.providers.choice import ProviderChoice, choose
-from agentd.providers.metered import Metered, most_of
+from agentd.providers.metered import MeteredProvider, most_of
 from agentd.providers.provider_settings import ServiceSettings
 
 
@@ -34,7 +34,9 @@ async def open_model(
     """
 
     def metered(provider: Provider, service: ServiceSettings) -> Provider:
-        return Metered(provider, stores.ledger, runtime.budget, runtime.clock, service.max_tokens)
+        return MeteredProvider(
+            provider, stores.ledger, runtime.budget, runtime.clock, service.max_tokens
+        )
 
     async with assembly.open_model(
         runtime.config.provider, runtime.environ, runtime.clock, metered, stores.blobs

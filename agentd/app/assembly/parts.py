@@ -16,7 +16,7 @@ from agentd.app.assembly.model import build_completions, open_model
 from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.schedule import Schedule, build_agenda, open_schedule
 from agentd.app.assembly.storage import Stores, open_stores
-from agentd.app.assembly.tools import Offered, build_tools
+from agentd.app.assembly.tools import ToolParts, build_tools
 from agentd.app.garbage_collection import PeriodicCollection
 from agentd.app.logs import OpenLog
 from agentd.automation.scheduler import Tick
@@ -24,7 +24,7 @@ from agentd.core.health import Problem
 from agentd.core.ports import Approver, FormAsker, Provider, TurnAudience
 from agentd.core.turn import SessionKey
 from agentd.engine.assembly import Engine
-from agentd.engine.watchers import Watchers, WhenEnded
+from agentd.engine.watchers import TurnEndCallback, Watchers
 from agentd.engine.workers import Supervisor
 from agentd.interfaces.acp.peer import Clients
 from agentd.memory.deletion import SessionErasure
@@ -41,7 +41,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     facts: FactParts
     model: ProviderModel
     alerts: Alerting
-    tools: Offered
+    tools: ToolParts
     engine: Engine
     erasure: SessionErasure
     schedule: Schedule
@@ -166,5 +166,5 @@ def _watchers(shown: TurnAudience, memory: Memory, facts: FactParts) -> Watchers
     """Return one sink that passes the events of turns to the clients, memory, facts and the garbage
     collection.
     """
-    looks = WhenEnded(PeriodicCollection().count_turn)
+    looks = TurnEndCallback(PeriodicCollection().count_turn)
     return Watchers(shown, *memory.watchers, *facts.watchers, looks)

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from agentd.app.config import Config
-from agentd.core.paths import Places, expanded
+from agentd.core.paths import DaemonPaths, expanded
 from agentd.core.ports import Clock, Ledger
 from agentd.core.redaction import Redactor
 from agentd.core.turn import Origin, Usage
@@ -29,7 +29,7 @@ class RuntimeContext(Struct, frozen=True):
     """
 
     config: Config
-    places: Places
+    places: DaemonPaths
     clock: Clock
     environ: MutableMapping[str, str]
     budget: Budget

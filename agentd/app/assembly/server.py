@@ -23,7 +23,7 @@ from agentd.core.ports import Approver, Clock, SessionStore
 from agentd.core.turn import Origin, SessionKey
 from agentd.engine.workers import DAY
 from agentd.interfaces.acp import declared
-from agentd.interfaces.acp.acp_sessions import AcpSessions, Services, SessionView, Welcome
+from agentd.interfaces.acp.acp_sessions import AcpSessions, ServerOffers, Services, SessionView
 from agentd.interfaces.acp.connection import Access, Routes
 from agentd.interfaces.acp.hub import Hub
 from agentd.interfaces.acp.importer import Importer
@@ -57,7 +57,7 @@ from agentd.interfaces.commands.jobs import (
     JobCommands,
     SystemJob,
 )
-from agentd.interfaces.commands.memory import IN_NOTES, MEMORY, MemoryCommands, NoteCommands
+from agentd.interfaces.commands.memory import IN_NOTES, MEMORY, MemoryCommands, NoteLineFinder
 from agentd.interfaces.commands.offers import OFFERS, OfferCommands
 from agentd.interfaces.commands.proposals import PROPOSALS, ProposalCommands
 from agentd.interfaces.commands.sessions import SESSIONS, SessionCommands
@@ -98,13 +98,13 @@ class BuiltCommands(Struct, frozen=True, kw_only=True):
 
     sessions: SessionCommands
     heartbeat: HeartbeatCommands
-    notes: NoteCommands
+    notes: NoteLineFinder
     facts: tuple[tuple[Group, object | None], ...]  # None where facts are off
 
 
 def build_commands(parts: Parts) -> BuiltCommands:
     """Build the commands that `methods` and `build_server` share."""
-    notes = NoteCommands(parts.facts.recall)
+    notes = NoteLineFinder(parts.facts.recall)
     return BuiltCommands(
         sessions=_sessions(parts),
         heartbeat=HeartbeatCommands(
@@ -316,7 +316,7 @@ def _typed_facts(commands: BuiltCommands) -> tuple[SlashCommand, ...]:
     return tuple(typed)
 
 
-def _fact_groups(parts: Parts, notes: NoteCommands) -> tuple[tuple[Group, object | None], ...]:
+def _fact_groups(parts: Parts, notes: NoteLineFinder) -> tuple[tuple[Group, object | None], ...]:
     """Return the command groups of facts, each with the object that implements it, or None while
     facts are off.
     """
@@ -370,7 +370,7 @@ def _services(
     )
 
 
-def _welcome(parts: Parts, approver: Approver) -> Welcome | None:
+def _welcome(parts: Parts, approver: Approver) -> ServerOffers | None:
     """Return the function that takes the MCP servers that clients offer; None if the SDK is not
     installed.
     """

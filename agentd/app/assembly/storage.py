@@ -18,7 +18,7 @@ from agentd.core.health import Problem
 from agentd.core.paths import ensure_private_dir
 from agentd.storage.beats import SqliteBeats
 from agentd.storage.blobs import FileBlobs
-from agentd.storage.chat_history import TypedWords
+from agentd.storage.chat_history import TypedHistory
 from agentd.storage.companion_files import check_companions, record_companions
 from agentd.storage.damages import Damages
 from agentd.storage.erasures import SqliteErasures
@@ -30,7 +30,7 @@ from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.outbox import SqliteOutbox
-from agentd.storage.proving import Proving
+from agentd.storage.proving import RowCheck
 from agentd.storage.rescue import is_used, make_sound
 from agentd.storage.retention import SqliteRetention
 from agentd.storage.session_store import SqliteSessions
@@ -53,12 +53,12 @@ class Stores(Struct, frozen=True, kw_only=True):
     outbox: SqliteOutbox
     chunks: SqliteChunks
     retention: SqliteRetention
-    typed: TypedWords
+    typed: TypedHistory
     facts: SqliteFacts
     erasures: SqliteErasures
     graph: SqliteGraph
     blobs: FileBlobs
-    proving: Proving
+    proving: RowCheck
     backups: AutoBackups
     note: Work  # records which files are kept beside the database
     is_checked: bool  # whether the whole database was read before it was opened
@@ -110,12 +110,12 @@ async def open_stores(runtime: RuntimeContext) -> AsyncIterator[Stores]:
             outbox=SqliteOutbox(db, clock),
             chunks=SqliteChunks(index_db),
             retention=SqliteRetention(db),
-            typed=TypedWords(places.chat_history),
+            typed=TypedHistory(places.chat_history),
             facts=SqliteFacts(db),
             erasures=SqliteErasures(db),
             graph=SqliteGraph(index_db),
             blobs=blobs,
-            proving=Proving(db, clock),
+            proving=RowCheck(db, clock),
             backups=backups,
             note=partial(asyncio.to_thread, _quietly, note),
             is_checked=looked.is_complete,

@@ -30,7 +30,7 @@ from agentd.interfaces.mcp.logins import Logins, LoginStore
 from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.mcp_source import McpSource, ServerLimits
 from agentd.interfaces.mcp.reaching import check_installed, dial, is_installed, login_door, source
-from agentd.interfaces.mcp.server import RecallServer
+from agentd.interfaces.mcp.server import ToolServer
 from agentd.interfaces.tools.forget import Forget
 from agentd.interfaces.tools.graph_recall import GraphRecall
 from agentd.interfaces.tools.look import LookSource
@@ -53,7 +53,7 @@ class Servers(Struct, frozen=True):
     Without the SDK, `tool_source` and `guests` are None.
     """
 
-    servers: tuple[RecallServer, ...]
+    servers: tuple[ToolServer, ...]
     tool_source: McpSource | None
     guests: ClientServers | None
     logins: Logins
@@ -74,7 +74,7 @@ class Servers(Struct, frozen=True):
         return tuple(server.as_json() for server in self._all)
 
     @property
-    def _all(self) -> tuple[RecallServer, ...]:
+    def _all(self) -> tuple[ToolServer, ...]:
         return (*self.servers, *(self.guests.all if self.guests else ()))
 
     async def _run(self) -> None:
@@ -91,7 +91,7 @@ class Servers(Struct, frozen=True):
             for server in self.servers:
                 server.close()
 
-    async def _get_to_know(self, server: RecallServer) -> None:
+    async def _get_to_know(self, server: ToolServer) -> None:
         """Start the server once so that its tools become known, and retry until that succeeds: the
         model cannot call unknown tools.
         """
@@ -126,8 +126,8 @@ def build_servers(runtime: RuntimeContext, forms: FormAsker | None) -> Servers:
         for name, store in stores.items()
     }
 
-    def made(name: str, one: McpServer, kept: Path | None) -> RecallServer:
-        return RecallServer(
+    def made(name: str, one: McpServer, kept: Path | None) -> ToolServer:
+        return ToolServer(
             name,
             one,
             dial(
@@ -174,7 +174,7 @@ def build_web(runtime: RuntimeContext) -> WebParts:
     return WebParts(browser, WebSource([tools[name] for name in browser.offered], settings))
 
 
-class Offered(Struct, frozen=True):
+class ToolParts(Struct, frozen=True):
     """The tools that the model may call: agentd's own, those of servers, and those for the web."""
 
     own: tuple[Tool, ...]
@@ -210,7 +210,7 @@ def build_tools(
     agenda: Agenda,
     *,
     forms: FormAsker | None,
-) -> Offered:
+) -> ToolParts:
     """Build all tools; agentd's own are in the order in which prompts list them. Raises ConfigError
     if the SDK of MCP servers is needed and not installed.
     """
@@ -228,7 +228,7 @@ def build_tools(
         ScheduleList(agenda),
         ScheduleCancel(agenda),
     )
-    return Offered(own, build_servers(runtime, forms), build_web(runtime), memory)
+    return ToolParts(own, build_servers(runtime, forms), build_web(runtime), memory)
 
 
 def _names(tool_sources: Sequence[ToolSource]) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ from agentd.app.reload import Reload
 from agentd.core.errors import BudgetReached, ConfigError
 from agentd.core.health import Problem
 from agentd.core.paths import prompt
-from agentd.core.turn import Kind, Origin
+from agentd.core.turn import Origin, SessionKind
 from agentd.engine.budget import OriginBudget
 from agentd.interfaces.acp import declared
 from agentd.interfaces.acp.peer import Handler
@@ -122,7 +122,7 @@ class Upkeep:
         runtime, places = self._runtime, self._runtime.places
         with backup.place_for_copy(places, file.parent) as copy:
             await self._parts.stores.db.copy(copy)
-            contents = backup.Contents(
+            contents = backup.ArchiveContents(
                 copy,
                 places.config_file,
                 runtime.workspace,
@@ -171,7 +171,7 @@ class Upkeep:
                 parts.stores.sessions.sessions,
                 (config.workspace.daily_dir, *config.workspace.daily_aliases),
             ),
-            RequiredFilesCheck(partial(parts.memory.injection.audit, Kind.MAIN)),
+            RequiredFilesCheck(partial(parts.memory.injection.audit, SessionKind.MAIN)),
             SearchCheck(files, parts.memory.recall, parts.memory.indexer.state),
             EmbedderCheck(
                 parts.memory.recall,

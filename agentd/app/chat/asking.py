@@ -50,7 +50,7 @@ class AskingPrompt(NamedTuple):
     is_question: bool = False
 
 
-class Asking:
+class OpenQuestion:
     """Holds at most one open question. Whoever asks holds the lock `turn` from showing the question
     to its answer, so that the answer belongs to what was shown last.
     """

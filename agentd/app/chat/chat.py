@@ -15,9 +15,9 @@ from typing import Any, Protocol
 from agentd.app.chat.asking import (
     CTRL_C,
     LEAVE,
-    Asking,
     AskingPrompt,
     FormField,
+    OpenQuestion,
     form_fields,
     shown_form,
 )
@@ -35,7 +35,7 @@ from agentd.interfaces.client.connection import alone
 from agentd.interfaces.client.conversation import Conversation, join_session
 from agentd.interfaces.client.remote_error import RemoteError
 from agentd.interfaces.client.reply import ENDINGS, Reply, marks, words
-from agentd.interfaces.commands.plain import Times
+from agentd.interfaces.commands.plain import TimeFormatter
 
 _PROMPT = "> "
 _CHOOSE = "number or key (Enter stays): "
@@ -78,7 +78,7 @@ class Chat:
         self,
         keyboard: Keyboard,
         screen: Display,
-        times: Times,
+        times: TimeFormatter,
         *,
         catalog: Catalog,
         status: StatusLine,
@@ -91,7 +91,7 @@ class Chat:
         self._status = status
         self._wait = wait  # seconds that messages wait for the model's service; None: as configured
         self._calls = ShownCalls(times.clock)
-        self._asking = Asking()
+        self._asking = OpenQuestion()
         self._alerts: set[str] = set()  # ids of the alerts that were shown
         self._session = ""
         self._saying: str | None = None  # the user's message that is being answered

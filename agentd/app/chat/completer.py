@@ -22,7 +22,7 @@ _IMAGE = re.compile(r"/image\s+((?:\\ |[^\s\"'])*)$")
 _MOST = 200  # files of one folder
 
 
-class Sources(Protocol):
+class SuggestionSources(Protocol):
     """Port: the sources of suggestions. A source that is not available returns none."""
 
     def commands(self) -> Sequence[Suggestion]:
@@ -41,7 +41,7 @@ class Sources(Protocol):
 class ChatCompleter(Completer):
     """Completes the text at the cursor; the daemon is asked only for what that text needs."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: SuggestionSources) -> None:
         self._sources = sources
 
     def get_completions(

@@ -13,7 +13,7 @@ from agentd.core.message import Text, decode_block
 from agentd.interfaces.client.conversation import (
     Conversation,
 )
-from agentd.interfaces.commands.plain import Times
+from agentd.interfaces.commands.plain import TimeFormatter
 
 _ROWS = 40  # rows at the end of the transcript that are searched
 _PATIENCE = 2.0  # seconds for each of two calls; the chat then begins without the exchange
@@ -61,7 +61,9 @@ def _text(line: Line) -> str:
     return "\n".join(block.text.strip() for block in blocks if isinstance(block, Text)).strip()
 
 
-def show_exchange(exchange: LastExchange, session: str, screen: Display, times: Times) -> None:
+def show_exchange(
+    exchange: LastExchange, session: str, screen: Display, times: TimeFormatter
+) -> None:
     """Show the exchange with its time, long texts cut."""
     question, question_is_cut = _beginning(exchange.question, _QUESTION_LINES)
     answer, answer_is_cut = _beginning(exchange.answer, _ANSWER_LINES)

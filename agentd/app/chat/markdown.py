@@ -189,7 +189,7 @@ class Renderer:
         and without control characters from the text.
         """
         with self._console.capture() as captured:
-            self._console.print(_Harmless(what), width=width, soft_wrap=False)
+            self._console.print(_WithoutControls(what), width=width, soft_wrap=False)
         lines = [line.rstrip(" ") for line in captured.get().split("\n")]
         full = [at for at, line in enumerate(lines) if _STYLE.sub("", line).strip()]
         return lines[full[0] : full[-1] + 1] if full else [""]
@@ -242,7 +242,7 @@ class _Chat(Markdown):
         self.parsed = [_with_hard_breaks(token) for token in parser.parse(text)]
 
 
-class _Harmless:
+class _WithoutControls:
     """A renderable without control characters: Markdown entities can produce them from text
     that has none.
     """

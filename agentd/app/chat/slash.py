@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentd.interfaces.commands.plain import Times, span, table
+from agentd.interfaces.commands.plain import TimeFormatter, span, table
 
 Suggestion = tuple[str, str]  # the text to insert, its description
 
@@ -69,7 +69,7 @@ def help_text(commands: Sequence[Suggestion]) -> str:
     return "\n".join([*lines, *_KEYS])
 
 
-def session_table(sessions: Sequence[Mapping[str, Any]], here: str, times: Times) -> str:
+def session_table(sessions: Sequence[Mapping[str, Any]], here: str, times: TimeFormatter) -> str:
     """Return the sessions with their numbers, titles and ages."""
     room = max(10, shutil.get_terminal_size().columns - _BESIDE_TITLE)
     rows = [
@@ -90,7 +90,7 @@ def session_of_answer(answer: str, sessions: Sequence[Mapping[str, Any]]) -> str
     return keys.get(answer, answer) or None
 
 
-def _age(session: Mapping[str, Any], times: Times) -> str:
+def _age(session: Mapping[str, Any], times: TimeFormatter) -> str:
     try:
         age = times.age(str(session.get("updated_at")))
     except ValueError:

@@ -22,7 +22,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import Style
 
 from agentd.app.chat.asking import CTRL_C, AskingPrompt
-from agentd.app.chat.completer import ChatCompleter, Sources, may_complete
+from agentd.app.chat.completer import ChatCompleter, SuggestionSources, may_complete
 from agentd.app.chat.pasting import TypedText
 from agentd.core.paths import ensure_private_dir
 from agentd.core.ports import Clock
@@ -36,7 +36,7 @@ _CONTINUATION = "  "  # as wide as the prompt
 _STYLE = Style.from_dict({"bottom-toolbar": "noreverse #888888"})
 
 
-class Typed(FileHistory):
+class InputHistory(FileHistory):
     """The history of typed messages, with time and session. Answers to questions, lines that begin
     with a space and keys of services are not stored.
     """
@@ -70,7 +70,12 @@ class Terminal:
     """Reads messages; output that is printed meanwhile appears above the input line."""
 
     def __init__(
-        self, sources: Sources, status: Callable[[int], str], history: Typed, *, raw: bool
+        self,
+        sources: SuggestionSources,
+        status: Callable[[int], str],
+        history: InputHistory,
+        *,
+        raw: bool,
     ) -> None:
         """`status` returns the status line for the given width in columns. `raw` says that printed
         output may contain colour codes.
@@ -188,7 +193,7 @@ class Terminal:
             termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
-def history_in(path: Path, clock: Clock) -> Typed:
+def history_in(path: Path, clock: Clock) -> InputHistory:
     """Return the history stored in a file that only its owner may read; a history that is not
     stored if the file cannot be opened. A file beyond `_LONGEST_HISTORY` is cut to its newer half.
     """
@@ -201,8 +206,8 @@ def history_in(path: Path, clock: Clock) -> Typed:
                 file.write(text[max(0, text.find(b"\n# ", len(text) // 2)) :])
                 file.truncate()
     except OSError:
-        return Typed(Path(os.devnull), clock)
-    return Typed(path, clock)
+        return InputHistory(Path(os.devnull), clock)
+    return InputHistory(path, clock)
 
 
 def _private(path: Path) -> int:

@@ -19,7 +19,7 @@ from agentd.interfaces.client.conversation import join_session
 from agentd.interfaces.commands.alerts import ALERTS
 
 if TYPE_CHECKING:
-    from agentd.interfaces.commands.plain import Times
+    from agentd.interfaces.commands.plain import TimeFormatter
 
 
 def _follow_until_stopped(_: dict[str, Any], *, as_json: bool) -> None:
@@ -42,7 +42,7 @@ class Printer:
     repeats those it has not recorded as delivered.
     """
 
-    def __init__(self, times: Times, *, as_json: bool) -> None:
+    def __init__(self, times: TimeFormatter, *, as_json: bool) -> None:
         self._times = times
         self._as_json = as_json
         self._printed: set[Any] = set()  # their ids

@@ -21,7 +21,7 @@ from agentd.interfaces.commands.plain import counted
 from agentd.interfaces.commands.upkeep import UPKEEP
 
 if TYPE_CHECKING:
-    from agentd.app.config import Reaching
+    from agentd.app.config import OutwardSetting
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The archive, a .tar.gz.")]
 
@@ -74,7 +74,7 @@ def restore(
         show(result, _restored_text, as_json=as_json)
 
 
-def _confirm_settings(settings: Sequence[Reaching]) -> None:
+def _confirm_settings(settings: Sequence[OutwardSetting]) -> None:
     note("the configuration in this backup reaches beyond agentd:")
     for line in _lines(settings):
         note(f"  {line}")
@@ -84,7 +84,7 @@ def _confirm_settings(settings: Sequence[Reaching]) -> None:
         )
 
 
-def _refuse_settings(settings: Sequence[Reaching]) -> None:
+def _refuse_settings(settings: Sequence[OutwardSetting]) -> None:
     told = "\n  ".join(_lines(settings))
     raise ConfigError(
         f"the configuration in this backup reaches beyond agentd, and nobody is asked here:\n  {told}",
@@ -92,7 +92,7 @@ def _refuse_settings(settings: Sequence[Reaching]) -> None:
     )
 
 
-def _lines(settings: Sequence[Reaching]) -> Iterator[str]:
+def _lines(settings: Sequence[OutwardSetting]) -> Iterator[str]:
     """Yield a line for each setting, with its whole value as JSON in ASCII: a terminal would hide
     control characters.
     """

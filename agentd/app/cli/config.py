@@ -18,14 +18,14 @@ from agentd.app.assembly.trial import try_opening
 from agentd.app.assembly.window import is_surely_enough
 from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.report import AsJson, ConfigFile, ConfigPath, reporting, show
-from agentd.app.config import Loaded, describe, load, read, read_text, text_of, with_workspace
+from agentd.app.config import LoadedConfig, describe, load, read, read_text, text_of, with_workspace
 from agentd.app.config_absent import absent
 from agentd.app.config_mistakes import UnknownKey, similar_keys
 from agentd.app.reload import is_live
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, ConfigError, InvalidRequest
 from agentd.core.health import Finding
-from agentd.core.paths import Places, cure_of, daemon_places, ensure_private_dir, write_private
+from agentd.core.paths import DaemonPaths, cure_of, daemon_places, ensure_private_dir, write_private
 from agentd.core.redaction import Redactor
 from agentd.engine.budget import Budget
 from agentd.interfaces.commands.plain import table, words
@@ -78,7 +78,7 @@ def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
         show(result, lambda _: "\n".join(lines), as_json=as_json)
 
 
-def _check_window(read: Config, places: Places) -> None:
+def _check_window(read: Config, places: DaemonPaths) -> None:
     """Raise ConfigError, as the daemon would, if the fixed prompt alone fills the context
     window.
     """
@@ -159,7 +159,7 @@ def _no_key(key: str, known: Sequence[str]) -> InvalidRequest:
     )
 
 
-def _set_checked(file: Path, key: Sequence[str], value: str) -> Loaded:
+def _set_checked(file: Path, key: Sequence[str], value: str) -> LoadedConfig:
     """Set the key in the file to the first reading of the value that is valid, and return the
     configuration. If none is, raises the ConfigError or InvalidRequest of the likeliest reading,
     with the file unchanged.

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentd.core.clock import SystemClock
 from agentd.interfaces.client.connection import DaemonConnection, connect, introduction
-from agentd.interfaces.commands.plain import Times
+from agentd.interfaces.commands.plain import TimeFormatter
 
 _INTRODUCTION_SECONDS = 30.0
 
@@ -23,12 +23,12 @@ def call_daemon(
     return asyncio.run(_call(sockets, method, params, within, in_words=in_words))
 
 
-async def owners_times(connection: DaemonConnection) -> Times:
+async def owners_times(connection: DaemonConnection) -> TimeFormatter:
     """Return the time formatter for the daemon's zone. Raises RemoteError, Busy."""
     hello = await connection.call(
         "initialize", introduction(deny=True), within=_INTRODUCTION_SECONDS
     )
-    return Times(SystemClock((hello.get("_meta") or {}).get("agentd/zone", "")))
+    return TimeFormatter(SystemClock((hello.get("_meta") or {}).get("agentd/zone", "")))
 
 
 async def _call(

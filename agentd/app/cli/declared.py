@@ -17,7 +17,7 @@ from agentd.app.cli.ask import answer
 from agentd.app.cli.group import CommandGroup, DeferredCommand
 from agentd.app.cli.report import AsJson
 from agentd.interfaces.commands import declaration
-from agentd.interfaces.commands.declaration import Command, Given
+from agentd.interfaces.commands.declaration import Command, DeclaredParameter
 
 Line = Callable[..., None]
 
@@ -101,7 +101,7 @@ def _own_options(line: Line) -> list[inspect.Parameter]:
     return [one for one in others if one.name != "as_json"]
 
 
-def _parameter(one: Given) -> inspect.Parameter:
+def _parameter(one: DeclaredParameter) -> inspect.Parameter:
     """Return the parameter for typer. A parameter that is not given is None unless its default is
     shown in the help.
     """
@@ -121,7 +121,7 @@ def _parameter(one: Given) -> inspect.Parameter:
     )
 
 
-def _checks(one: Given) -> dict[str, Any]:
+def _checks(one: DeclaredParameter) -> dict[str, Any]:
     """Return the help, and the bounds and words that the command line itself checks."""
     if words := one.words:
         told = f"{', '.join(words[:-1])} or {words[-1]}"
@@ -139,7 +139,7 @@ def _checks(one: Given) -> dict[str, Any]:
     }
 
 
-def _kind(one: Given) -> Any:
+def _kind(one: DeclaredParameter) -> Any:
     """Return the type of the input: the declared one without None; str for a union."""
     kinds = list(_choices(one.type))
     return kinds[0] if len(kinds) == 1 and not one.words else str
@@ -152,7 +152,7 @@ def _choices(declared: Any) -> Iterator[Any]:
         yield declared
 
 
-def _read(one: Given, value: Any) -> Any:
+def _read(one: DeclaredParameter, value: Any) -> Any:
     """Return the input in the type that the method takes; None is not sent."""
     is_number = int in get_args(one.type) and isinstance(value, str)
     return int(value) if is_number and value.isascii() and value.isdigit() else value

@@ -33,7 +33,7 @@ from agentd.app.doctor.service_checks import LingerCheck, UnitFileCheck
 from agentd.core.clock import SystemClock, zone_or_empty
 from agentd.core.errors import AgentdError
 from agentd.core.health import Finding
-from agentd.core.paths import Places, daemon_places, expanded
+from agentd.core.paths import DaemonPaths, daemon_places, expanded
 from agentd.interfaces.client.connection import connect
 from agentd.interfaces.commands.units import linger_marker, system_unit, users_unit
 from agentd.interfaces.commands.upkeep import UPKEEP
@@ -65,7 +65,7 @@ def _doctor(_: dict[str, Any], *, config: ConfigFile = None, as_json: bool) -> N
 doctor = alone(UPKEEP["doctor"], _doctor)
 
 
-def _configuration(places: Places) -> list[dict[str, str]]:
+def _configuration(places: DaemonPaths) -> list[dict[str, str]]:
     """Check this machine and return the findings as JSON objects. If the configuration cannot be
     used, the checks use the defaults.
     """
@@ -85,7 +85,7 @@ def _configuration(places: Places) -> list[dict[str, str]]:
     return [finding.as_json() for finding in (*read, *found)]
 
 
-def _checks(places: Places, config: Config) -> Sequence[Check]:
+def _checks(places: DaemonPaths, config: Config) -> Sequence[Check]:
 
     path = config.workspace.path
     workspace = expanded(path) if path else places.workspace

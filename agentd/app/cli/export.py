@@ -40,7 +40,7 @@ _COSTS = (
 _ARCHIVE = ".tar"
 
 
-class Box(Protocol):
+class ExportTarget(Protocol):
     """Port: the target of an export."""
 
     def put(self, name: str, data: bytes) -> None:
@@ -153,7 +153,7 @@ def _table(rows: Iterable[dict[str, Any]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _open(target: Path) -> Box:
+def _open(target: Path) -> ExportTarget:
     """Return a box beside the target, which must not exist; an empty folder counts as absent."""
     is_empty = target.is_dir() and not target.is_symlink() and not any(target.iterdir())
     if os.path.lexists(target) and not (is_empty and target.suffix != _ARCHIVE):

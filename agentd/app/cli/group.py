@@ -55,7 +55,7 @@ class _QuickGroup(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         if self.inside:
-            self.commands = _Inside(*self.inside)
+            self.commands = _LazyCommands(*self.inside)
         else:
             self.commands = _Commands(self.commands, self.later)
 
@@ -154,7 +154,7 @@ class _Commands(MutableMapping[str, Any]):
         return len(self._later.keys() | self._made.keys())
 
 
-class _Inside(MutableMapping[str, Any]):
+class _LazyCommands(MutableMapping[str, Any]):
     """The commands of a group that is imported when one of them is looked up."""
 
     def __init__(self, load: Load) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentd.core.search import EmptyReason, Lack
+from agentd.core.search import EmptyReason, SearchShortfall
 from agentd.interfaces.commands.plain import folded, is_plain, visible
 from agentd.memory.index.search import words
 
@@ -70,23 +70,23 @@ EMPTY: Mapping[str, tuple[str, str]] = {  # what it means, and what to do next
     ),
     EmptyReason.BUDGET: ("not even the best hit fits --max-tokens", "allow more tokens"),
     EmptyReason.SCOPE: ("this may not be searched from here", "ask in a session of the owner"),
-    Lack.INDEXING: (
+    SearchShortfall.INDEXING: (
         "nothing was found so far: the index is being brought up to date",
         "try again in a moment; `agentd memory status` tells how far it is",
     ),
-    Lack.WARMING: (
+    SearchShortfall.WARMING: (
         "no word of it was found, and meanings are still being loaded",
         "try again in a moment",
     ),
-    Lack.VECTORS_MISSING: (
+    SearchShortfall.VECTORS_MISSING: (
         "nothing was found so far: not all is embedded yet",
         "try again later; `agentd memory status` tells how many are left",
     ),
-    Lack.EMBEDDER_DOWN: (
+    SearchShortfall.EMBEDDER_DOWN: (
         "no word of it was found, and the embedder, which knows meanings, does not answer",
         "try words that stand there; `agentd doctor` tells what is wrong",
     ),
-    Lack.EMBEDDER_SLOW: (
+    SearchShortfall.EMBEDDER_SLOW: (
         "no word of it was found, and the embedder, which knows meanings, took too long",
         "try again, or words that stand there",
     ),
@@ -94,11 +94,11 @@ EMPTY: Mapping[str, tuple[str, str]] = {  # what it means, and what to do next
 DEGRADED: Mapping[str, str] = {  # beside hits
     EmptyReason.NOTHING_FITS: "most likely none of this is what you mean; try other words",
     EmptyReason.BUDGET: "the best hit is too long for --max-tokens and is left out: allow more tokens",
-    Lack.INDEXING: "the index is being brought up to date: there may be more in a moment",
-    Lack.WARMING: "found by words alone: meanings are still being loaded, try again in a moment",
-    Lack.VECTORS_MISSING: "not all is embedded yet: what has other words may be missing",
-    Lack.EMBEDDER_DOWN: "found without the best embedder, which does not answer: see `agentd doctor`",
-    Lack.EMBEDDER_SLOW: "found without the best embedder, which took too long to answer",
+    SearchShortfall.INDEXING: "the index is being brought up to date: there may be more in a moment",
+    SearchShortfall.WARMING: "found by words alone: meanings are still being loaded, try again in a moment",
+    SearchShortfall.VECTORS_MISSING: "not all is embedded yet: what has other words may be missing",
+    SearchShortfall.EMBEDDER_DOWN: "found without the best embedder, which does not answer: see `agentd doctor`",
+    SearchShortfall.EMBEDDER_SLOW: "found without the best embedder, which took too long to answer",
 }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import agentd
 from agentd.core.errors import AgentdError, AlreadyRunning, Busy, ConfigError, DaemonUnreachable
 from agentd.core.paths import (
-    Places,
+    DaemonPaths,
     client_sockets,
     cure_of,
     ensure_private_dir,
@@ -38,7 +38,9 @@ async def ask_status(sockets: Sequence[Path]) -> Any:
         return await connection.call("_agentd/status", within=_ANSWER_SECONDS)
 
 
-async def ensure_running(places: Places, config: Path | None, tell: Callable[[str], None]) -> str:
+async def ensure_running(
+    places: DaemonPaths, config: Path | None, tell: Callable[[str], None]
+) -> str:
     """Make sure that a daemon of this version runs: start one, or restart one of another version.
     Return a sentence about what was done, "" if nothing. `tell` gets a message before each step
     that takes time.
@@ -60,7 +62,7 @@ async def ensure_running(places: Places, config: Path | None, tell: Callable[[st
     return f"the daemon was version {status.get('version')} and runs {agentd.__version__} now"
 
 
-async def start(places: Places, config: Path | None) -> None:
+async def start(places: DaemonPaths, config: Path | None) -> None:
     """Start a daemon that outlives this process, and wait until it answers.
 
     Raises Busy if the daemon does not answer in time; ConfigError or another AgentdError, with the
@@ -110,7 +112,7 @@ async def stop(sockets: Sequence[Path]) -> None:
     )
 
 
-async def restart(places: Places, config: Path | None) -> None:
+async def restart(places: DaemonPaths, config: Path | None) -> None:
     """Stop the daemon if one runs, and start one. Raises AgentdError. The configuration is checked
     first: a mistake in it raises ConfigError and leaves a running daemon alone.
     """

@@ -21,13 +21,13 @@ from agentd.app.logs import file_of
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, DaemonUnreachable
 from agentd.core.paths import daemon_places
-from agentd.interfaces.client.connection import Deaf, connect
+from agentd.interfaces.client.connection import IgnoringWatcher, connect
 from agentd.interfaces.commands.logs import LOGS, Logbook, WantedLines, parse
-from agentd.interfaces.commands.plain import Times, visible, words
+from agentd.interfaces.commands.plain import TimeFormatter, visible, words
 from agentd.interfaces.commands.units import Unit
 
 if TYPE_CHECKING:
-    from agentd.interfaces.commands.plain import Times
+    from agentd.interfaces.commands.plain import TimeFormatter
 
 _MOST_AT_ONCE = 1000  # records in one answer of the daemon
 _HEAD = ("at", "level", "event")
@@ -82,7 +82,7 @@ async def _of_daemon(
     those to come; return None. If the daemon logs to the journal, print nothing and return its
     unit.
     """
-    async with connect(sockets(), Deaf()) as connection:
+    async with connect(sockets(), IgnoringWatcher()) as connection:
         times = await owners_times(connection)
         show = _printer(times, as_json=as_json)
         pages: list[list[dict[str, Any]]] = []
@@ -118,7 +118,7 @@ def _of_file(wanted: WantedLines, number: int, *, as_json: bool) -> None:
             f"no daemon runs, and there is no {file}", cure="start it with `agentd up`"
         )
     note(f"no daemon runs; this is {file}")
-    times = Times(SystemClock(config.agent.timezone))
+    times = TimeFormatter(SystemClock(config.agent.timezone))
     _printer(times, as_json=as_json)(Logbook(file).page(wanted, number).records)
 
 
@@ -158,7 +158,7 @@ def _lines(argv: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _printer(
-    times: Times | None, *, as_json: bool
+    times: TimeFormatter | None, *, as_json: bool
 ) -> Callable[[Iterable[Mapping[str, Any]]], None]:
     def show(records: Iterable[Mapping[str, Any]]) -> None:
         for record in records:
@@ -167,7 +167,7 @@ def _printer(
     return show
 
 
-def _words(record: Mapping[str, Any], times: Times | None) -> str:
+def _words(record: Mapping[str, Any], times: TimeFormatter | None) -> str:
     at = str(record.get("at", ""))
     head = f"{times.exact(at) if times else at} {record.get('level', '')!s:<8}{record.get('event')}"
     rest = " ".join(f"{name}={words(v)}" for name, v in record.items() if name not in _HEAD)

@@ -101,7 +101,7 @@ async def log_in(
         return dict(await daemon.call("_agentd/mcp/redirected", asked, within=_CALL))
 
 
-class _Landing:
+class _RedirectEndpoint:
     """The HTTP endpoint of the OAuth redirect. `arrived` gets the query of the first request whose
     `state` is that of the login; any other request is answered with 400.
     """
@@ -148,8 +148,8 @@ class _Landing:
 
 
 @asynccontextmanager
-async def _landing(port: int) -> AsyncIterator[_Landing]:
-    landing = _Landing()
+async def _landing(port: int) -> AsyncIterator[_RedirectEndpoint]:
+    landing = _RedirectEndpoint()
     try:
         server = await asyncio.start_server(landing.serve, "127.0.0.1", port, limit=_LONGEST)
     except OSError as error:

@@ -12,7 +12,7 @@ import typer
 
 from agentd.app.cli.ask import MODEL_SECONDS, fit_to_terminal, sockets
 from agentd.app.cli.group import CommandGroup
-from agentd.app.cli.other_agents import NOT_ASKED, House, move
+from agentd.app.cli.other_agents import NOT_ASKED, AgentFolder, move
 from agentd.app.cli.report import AsJson, note, reporting, show
 from agentd.core.workspace import FACTS_PATH
 from agentd.interfaces.commands.plain import revealed, table
@@ -59,7 +59,7 @@ def rustyclaw(
 def _move(agent: str, folder: Path, *, dry_run: bool, trust: bool, as_json: bool) -> None:
 
     with reporting(as_json=as_json):
-        house = House.of(agent, folder)
+        house = AgentFolder.of(agent, folder)
         asks = not dry_run and not as_json and sys.stdin.isatty() and sys.stderr.isatty()
         permit = (lambda *_: True) if trust else _ask if asks else None
         done = asyncio.run(move(house, sockets(), MODEL_SECONDS, permit, dry_run=dry_run))

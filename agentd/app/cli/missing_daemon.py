@@ -11,7 +11,7 @@ from agentd.app.config import Config, load
 from agentd.automation.alerts.watch import Watch, WatchLook
 from agentd.automation.heartbeat.lifesign import read_sign
 from agentd.core.clock import SystemClock
-from agentd.core.paths import Places
+from agentd.core.paths import DaemonPaths
 from agentd.core.redaction import Redactor
 
 _MUTE = (
@@ -20,14 +20,14 @@ _MUTE = (
 )
 
 
-def missing(places: Places) -> WatchLook:
+def missing(places: DaemonPaths) -> WatchLook:
     """Check once, alert the owner if the daemon is missing, and return the result. Raises
     ConfigError, or AgentdError if the record of sent alerts cannot be written.
     """
     return asyncio.run(_look(load(places.config_file, os.environ), places))
 
 
-async def _look(config: Config, places: Places) -> WatchLook:
+async def _look(config: Config, places: DaemonPaths) -> WatchLook:
     async with open_outward(config.alerts, os.environ, Redactor()) as sinks:
         if not sinks:
             return WatchLook("mute", _MUTE)

@@ -175,7 +175,7 @@ FACTS_NOT_ASKED = "its lines would be facts about you, and nobody was asked"
 _WAIT = 5.0  # seconds for a lock that OpenClaw holds while it writes
 
 
-class House(Struct, frozen=True):
+class AgentFolder(Struct, frozen=True):
     """The folder of another agent, and the workspace in it."""
 
     agent: str
@@ -240,7 +240,12 @@ class House(Struct, frozen=True):
 
 
 async def move(
-    house: House, sockets: Sequence[Path], within: float, permit: Permit | None, *, dry_run: bool
+    house: AgentFolder,
+    sockets: Sequence[Path],
+    within: float,
+    permit: Permit | None,
+    *,
+    dry_run: bool,
 ) -> dict[str, list[Step]]:
     """Import the notes and conversations that agentd does not have yet. Return a step for each, in
     `files` and `sessions`, whose `action` is `imported`, `kept` or `refused`, with a `reason`; and
@@ -256,7 +261,9 @@ async def move(
         files = [
             await _note(connection, house, path, permit, dry_run=dry_run) for path in house.notes()
         ]
-        bringing = Bringing(connection, await existing(connection), within, is_dry=dry_run)
+        bringing = ConversationImport(
+            connection, await existing(connection), within, is_dry=dry_run
+        )
         sessions = [await bringing.file(path, f"chat:{path.stem}") for path in house.transcripts()]
         for path in house.databases():
             name = path.relative_to(house.root).as_posix()
@@ -265,7 +272,12 @@ async def move(
 
 
 async def _note(
-    connection: DaemonConnection, house: House, path: Path, permit: Permit | None, *, dry_run: bool
+    connection: DaemonConnection,
+    house: AgentFolder,
+    path: Path,
+    permit: Permit | None,
+    *,
+    dry_run: bool,
 ) -> Step:
     target = path.relative_to(house.workspace).as_posix()
     try:
@@ -333,7 +345,7 @@ def _template(path: str) -> str | None:
     return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
-class Bringing:
+class ConversationImport:
     """Imports conversations, each completely or not at all. One whose session exists is skipped."""
 
     def __init__(

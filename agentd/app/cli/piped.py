@@ -55,7 +55,7 @@ async def lines_of(descriptor: int) -> AsyncIterator[bytes]:
 _NO_ANSWER = {"outcome": {"outcome": "cancelled"}}
 
 
-class Bystander:
+class PipedOutput:
     """A companion of a conversation without a user: collects the reply, prints alerts and delays on
     stderr, and permits nothing.
     """
@@ -105,7 +105,7 @@ async def send(
     Raises RemoteError for a failed turn, DaemonUnreachable, InvalidRequest for an image that cannot
     be sent.
     """
-    bystander = Bystander(session)
+    bystander = PipedOutput(session)
     async with join_session(sockets, session, bystander, deny=True) as conversation:
         return await _turn(conversation, bystander, text, message_id, images, wait=wait)
 
@@ -120,7 +120,7 @@ async def answer_lines(
     Raises DaemonUnreachable if the daemon is gone and does not come back.
     """
     status = 0
-    bystander = Bystander(session)
+    bystander = PipedOutput(session)
     async with join_session(sockets, session, bystander, deny=True) as conversation:
         async for line in lines_of(descriptor):
             if not line.strip():
@@ -146,7 +146,7 @@ def tell_ending(turn: Mapping[str, Any]) -> None:
 
 async def _turn(
     conversation: Conversation,
-    bystander: Bystander,
+    bystander: PipedOutput,
     text: str,
     message_id: str | None = None,
     images: Sequence[Attachment] = (),

@@ -130,10 +130,10 @@ def _forget_typed(key: str) -> None:
     """Erase the session from this user's chat history. The daemon has erased the history in its own
     state folder; a system service cannot reach the user's.
     """
-    from agentd.storage.chat_history import TypedWords
+    from agentd.storage.chat_history import TypedHistory
 
     with suppress(StorageError):
-        asyncio.run(TypedWords(chat_history(os.environ)).erase(SessionKey(key)))
+        asyncio.run(TypedHistory(chat_history(os.environ)).erase(SessionKey(key)))
 
 
 def _messages(

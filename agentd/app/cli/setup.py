@@ -20,7 +20,7 @@ from agentd.app.cli.report import AsJson, ConfigPath, note, reporting, say, show
 from agentd.app.cli.talk import Wait, converse
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, DaemonUnreachable
-from agentd.core.paths import Places, cure_of, daemon_places, ensure_private_dir, shipped_path
+from agentd.core.paths import DaemonPaths, cure_of, daemon_places, ensure_private_dir, shipped_path
 from agentd.core.settings import OPENAI_URL
 from agentd.storage.companion_files import check_before_new
 from agentd.storage.lock import state_lock
@@ -86,7 +86,7 @@ def up(config: ConfigPath = None, wait: Wait = None) -> None:
         raise typer.Exit(converse("main", wait))
 
 
-def make(places: Places, *, interactive: bool, unasked: bool = False) -> list[str]:
+def make(places: DaemonPaths, *, interactive: bool, unasked: bool = False) -> list[str]:
     """Create the configuration and the files of the workspace that are missing; return their paths.
     With `interactive` the user is asked for settings. With `unasked` the loss of a configuration is
     reported before a new one replaces it. Raises AgentdError.
@@ -109,7 +109,7 @@ def make(places: Places, *, interactive: bool, unasked: bool = False) -> list[st
     return made
 
 
-def _note_made(places: Places, made: list[str]) -> None:
+def _note_made(places: DaemonPaths, made: list[str]) -> None:
     config = str(places.config_file)
     if config in made:
         note(f"created {config}")
@@ -117,7 +117,7 @@ def _note_made(places: Places, made: list[str]) -> None:
         note(f"created {', '.join(names)} in {places.workspace}")
 
 
-def _new_state(places: Places) -> str:
+def _new_state(places: DaemonPaths) -> str:
     """Create an empty state database in place of a lost one; return its path. Raises AgentdError."""
     with state_lock(places.state_dir):
         for aside in begin_anew(places.database, STATE, SystemClock("UTC").now()):
@@ -164,7 +164,7 @@ def _offer_alert() -> None:
         note("\n".join(f"  {sink}: {state}" for sink, state in delivered.items()))
 
 
-def _as_text(places: Places, made: list[str]) -> str:
+def _as_text(places: DaemonPaths, made: list[str]) -> str:
     if not made:
         return f"nothing to do: {places.config_file} and {places.workspace} are complete"
     return "\n".join(f"created {path}" for path in made)

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agentd.core.health import Finding
-from agentd.core.paths import Places
+from agentd.core.paths import DaemonPaths
 from agentd.core.ports import Clock
 from agentd.interfaces.commands.plain import counted
 
@@ -31,7 +31,7 @@ _CURED_IN = ((3, 44, 6), (3, 50, 7))
 class PermissionsCheck(Struct, frozen=True):
     """Checks that only the owner can access agentd's files."""
 
-    places: Places
+    places: DaemonPaths
     workspace: Path
     code: str = "permissions"
 
@@ -171,7 +171,7 @@ class MovedAsideCheck(Struct, frozen=True):
     its place. No erasure reaches it.
     """
 
-    places: Places
+    places: DaemonPaths
     workspace: Path
     code: str = "moved_aside"
 

@@ -12,11 +12,11 @@ from msgspec import Struct
 from agentd.core.health import Finding, Problem
 from agentd.core.screening.scanner import scan
 from agentd.core.transcript import SessionInfo
-from agentd.core.turn import Kind, SessionKey, kind_of
+from agentd.core.turn import SessionKey, SessionKind, kind_of
 from agentd.core.workspace import FileView, Reader, TreeEntry
-from agentd.memory.graph.graph_exchange import Logged
+from agentd.memory.graph.graph_exchange import ChainVerdict
 
-_DOCTOR = Reader(SessionKey("doctor"), Kind.MAIN)
+_DOCTOR = Reader(SessionKey("doctor"), SessionKind.MAIN)
 _DEPTH = 20
 _MOST_FILES = 5000
 _MOST_NAMED = 5
@@ -160,7 +160,7 @@ class SharedFoldersCheck(Struct, frozen=True):
             cure = "put a copy of its own in the place of each: cp FILE COPY && mv COPY FILE"
             return Finding.warn(self.code, text, cure)
         infos = await self.sessions()
-        others = sum(kind_of(info.key) is not Kind.MAIN for info in infos)
+        others = sum(kind_of(info.key) is not SessionKind.MAIN for info in infos)
         found = sum(entry.is_shared for entry in notes)
         text = f"files that groups and isolated sessions find: {found}; such sessions: {others}"
         if hidden := self._hidden(notes):
@@ -233,7 +233,7 @@ class GraphJournalCheck(Struct, frozen=True):
     the journal has it.
     """
 
-    logged: Callable[[], Awaitable[Logged]]
+    logged: Callable[[], Awaitable[ChainVerdict]]
     is_kept: bool
     code: str = "graph_chain"
 

@@ -10,11 +10,11 @@ from msgspec import Struct
 from agentd.app.doctor.memory_checks import NoteFiles
 from agentd.core.health import Finding
 from agentd.core.ports import Clock, Recall
-from agentd.core.search import Found, Hit, IndexState, Lack, SearchQuery, Source
-from agentd.core.turn import Kind, SessionKey
+from agentd.core.search import Hit, IndexState, SearchQuery, SearchResult, SearchShortfall, Source
+from agentd.core.turn import SessionKey, SessionKind
 from agentd.core.workspace import Reader
 
-_DOCTOR = Reader(SessionKey("doctor"), Kind.MAIN)
+_DOCTOR = Reader(SessionKey("doctor"), SessionKind.MAIN)
 _NOTES = 5  # newest notes that are tried
 _HITS = 5
 _NOTE = re.compile(r"memory/\d{4}-\d{2}-\d{2}\.md")
@@ -73,8 +73,8 @@ class EmbedderCheck(Struct, frozen=True):
         if choice["provider"] == "none":
             return Finding.ok(self.code, f"words alone are searched: {choice['why']}")
         found = await self._search_patiently()
-        if found.reason in {Lack.EMBEDDER_DOWN, Lack.EMBEDDER_SLOW}:
-            what = "fails" if found.reason == Lack.EMBEDDER_DOWN else "takes too long"
+        if found.reason in {SearchShortfall.EMBEDDER_DOWN, SearchShortfall.EMBEDDER_SLOW}:
+            what = "fails" if found.reason == SearchShortfall.EMBEDDER_DOWN else "takes too long"
             text = (
                 f"{choice['provider']} {what}, another one or words alone answer: {choice['why']}"
             )
@@ -87,12 +87,12 @@ class EmbedderCheck(Struct, frozen=True):
             return Finding.warn(self.code, text, cure)
         return Finding.ok(self.code, f"search by meaning: {state.embedder}, {choice['why']}")
 
-    async def _search_patiently(self) -> Found:
+    async def _search_patiently(self) -> SearchResult:
         """Search, again while the embedder is too slow: the first search may have started it."""
         query = SearchQuery("memory", limit=1)
         found = await self.recall.search(query, _DOCTOR)
         for _ in range(_TRIES - 1):
-            if found.reason != Lack.EMBEDDER_SLOW:
+            if found.reason != SearchShortfall.EMBEDDER_SLOW:
                 break
             await self.clock.sleep(1.0)
             found = await self.recall.search(query, _DOCTOR)

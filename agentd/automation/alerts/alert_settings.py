@@ -19,13 +19,13 @@ from agentd.core.alert import AlertSeverity, Recipients
 from agentd.core.errors import ConfigError
 from agentd.core.secrets import Reference
 from agentd.core.settings import (
-    Apart,
+    ActsOutside,
     Duration,
+    NamedTables,
     PositiveDuration,
-    Reaches,
     SecretPlace,
     Settings,
-    Shown,
+    ShownAs,
     TimeOfDay,
     host_alone,
     program_alone,
@@ -170,13 +170,13 @@ class AlertsSettings(Settings):
     journal: bool = Field(True, description="write alerts to the log")
     socket: bool = Field(True, description="push alerts to clients on the socket")
     main: bool = Field(True, description="put alerts into the main conversation")
-    command: Annotated[tuple[str, ...], Shown(program_alone), Reaches("is run at each alert")] = (
-        Field((), description="a program and its arguments that gets the text on stdin; no shell")
-    )
-    webhook_url: Annotated[str, Shown(host_alone), Reaches("is sent each alert")] = Field(
+    command: Annotated[
+        tuple[str, ...], ShownAs(program_alone), ActsOutside("is run at each alert")
+    ] = Field((), description="a program and its arguments that gets the text on stdin; no shell")
+    webhook_url: Annotated[str, ShownAs(host_alone), ActsOutside("is sent each alert")] = Field(
         "", description="an http(s) address that alerts are posted to as JSON"
     )
-    webhook_url_env: Annotated[str, Reaches("names where each alert is sent")] = Field(
+    webhook_url_env: Annotated[str, ActsOutside("names where each alert is sent")] = Field(
         "", description="the environment variable that holds the address, if it is a secret"
     )
     timeout: PositiveDuration = Field(
@@ -189,16 +189,16 @@ class AlertsSettings(Settings):
         timedelta(seconds=5), description="wait after the first failed try; doubles up to an hour"
     )
     sinks: Annotated[
-        dict[str, SinkSettings], AfterValidator(_checked_sinks), Apart(SinkSettings)
+        dict[str, SinkSettings], AfterValidator(_checked_sinks), NamedTables(SinkSettings)
     ] = Field(
         {}, description="which alerts command and webhook get, and when, by the name of the way"
     )
     apprise: Annotated[
         dict[str, AppriseTarget],
         AfterValidator(_checked_targets),
-        Apart(AppriseTarget),
-        Shown(_in_part),
-        Reaches("is sent each alert"),
+        NamedTables(AppriseTarget),
+        ShownAs(_in_part),
+        ActsOutside("is sent each alert"),
     ] = Field(
         {},
         description="services that Apprise knows (docs/alerts.md), each with a table of its own",

@@ -14,7 +14,7 @@ import structlog
 
 from agentd.core.alert import Alert
 from agentd.core.errors import AgentdError
-from agentd.core.event import Noticed
+from agentd.core.event import NoticeGiven
 from agentd.core.ports import EventSink, Transcripts
 from agentd.core.turn import MAIN
 
@@ -146,7 +146,7 @@ class MainSessionSink:
             return
         text = _ELSEWHERE.format(id=alert.id) if alert.tainted else alert.text
         await self._sessions.notice(MAIN, text, tag)
-        self._events.emit(Noticed(MAIN, text, tag))
+        self._events.emit(NoticeGiven(MAIN, text, tag))
 
 
 def sink_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from agentd.core.turn import SessionKey
 HEARTBEAT = SessionKey("heartbeat:main")  # constant, so that beats create no other sessions
 
 
-class CallSeen(Struct, frozen=True):
+class SilentCall(Struct, frozen=True):
     """A tool call of a silent turn, with its result."""
 
     name: str
@@ -26,7 +26,7 @@ class BeatSink:
     def __init__(self) -> None:
         self._thoughts: list[str] = []
         self._begun: dict[str, ToolCallStarted] = {}
-        self._calls: list[CallSeen] = []
+        self._calls: list[SilentCall] = []
 
     @property
     def thoughts(self) -> str:
@@ -34,7 +34,7 @@ class BeatSink:
         return "".join(self._thoughts).strip()
 
     @property
-    def calls(self) -> tuple[CallSeen, ...]:
+    def calls(self) -> tuple[SilentCall, ...]:
         """All calls that have a result, in order."""
         return tuple(self._calls)
 
@@ -46,7 +46,7 @@ class BeatSink:
             case ToolCallStarted():
                 self._begun[event.call_id] = event
             case ToolCallEnded() if begun := self._begun.get(event.call_id):
-                seen = CallSeen(begun.name, begun.input, event.text, event.is_error)
+                seen = SilentCall(begun.name, begun.input, event.text, event.is_error)
                 self._calls.append(seen)
             case _:
                 pass

@@ -23,7 +23,7 @@ from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.runner import BeatRunner
 from agentd.automation.heartbeat.snapshot import Snapshot, SnapshotReader
 from agentd.core import failpoints
-from agentd.core.beat import MOST_ENTRIES, Beat, ItemState, Outcome, Reason, Standing
+from agentd.core.beat import MOST_ENTRIES, Beat, HeartbeatStatus, ItemState, Outcome, Reason
 from agentd.core.health import Problem
 from agentd.core.turn import SessionKey
 
@@ -153,14 +153,14 @@ class Heartbeat:
         sight = await self._snapshots.look()
         return {item.hash: item.text for item in sight.view.checklist.items}
 
-    async def status(self) -> Standing:
+    async def status(self) -> HeartbeatStatus:
         """Return whether beats are on, the next due time, the last beat, and the tokens
         used today.
         """
         state = await self._beats.heartbeat()
         last = await self._beats.beats(1)
         used, most = await self._deps.budget.tokens_today()
-        return Standing(
+        return HeartbeatStatus(
             self._settings.is_on,
             self._settled(state.next_due),
             state.paused_until,

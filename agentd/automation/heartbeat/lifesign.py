@@ -86,7 +86,7 @@ def read_sign(file: Path) -> LifeSign | None:
         raise AgentdError(msg, cure="delete it; the next heartbeat writes it anew") from None
 
 
-class Beating(Protocol):
+class BeatSchedule(Protocol):
     """The part of the heartbeat that LifeSigns uses."""
 
     @property
@@ -105,7 +105,7 @@ class LifeSigns:
     changed.
     """
 
-    def __init__(self, heartbeat: Beating, file: Path, clock: Clock) -> None:
+    def __init__(self, heartbeat: BeatSchedule, file: Path, clock: Clock) -> None:
         self._heartbeat = heartbeat
         self._file = file
         self._clock = clock

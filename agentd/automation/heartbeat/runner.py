@@ -20,7 +20,7 @@ from agentd.core.beat import Beat, BeatFinding, Outcome, Reason, finding_of
 from agentd.core.checklist import LOOK, Checklist, ChecklistEntry, Item, item_hashes
 from agentd.core.errors import WorkspaceError
 from agentd.core.offloading import ROWS, offload
-from agentd.core.turn import MAIN, Context, Origin, SessionKey, TurnRequest
+from agentd.core.turn import MAIN, Origin, PromptScope, SessionKey, TurnRequest
 from agentd.core.verdict import Alarm
 from agentd.core.watch import WatchedEntry
 from agentd.engine.background_turn import TOOLS, compose, run_background_turn
@@ -128,7 +128,7 @@ class BeatRunner:
             text=compose(self._prompt, "HEARTBEAT.md", matter, view.now, zone),
             message_id=f"beat:{beat_id}",
             origin=Origin.HEARTBEAT,
-            context=Context(settings.context),
+            context=PromptScope(settings.context),
             model=settings.model or None,
             tools=TOOLS | {LOOK} if self.tools() else TOOLS,
         )

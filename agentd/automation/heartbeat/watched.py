@@ -19,7 +19,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentd.automation.heartbeat.beat_sink import HEARTBEAT, BeatSink, CallSeen
+from agentd.automation.heartbeat.beat_sink import HEARTBEAT, BeatSink, SilentCall
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.core.alert import NewAlert, Recipients, alert_digest, as_told
 from agentd.core.beat import BeatFinding, Outcome, Reason, finding_of
@@ -31,7 +31,7 @@ from agentd.core.ports import Clock, TurnRunner
 from agentd.core.prompt import ToolSpec
 from agentd.core.times import format_duration
 from agentd.core.tool import ToolCall, ToolOutput
-from agentd.core.turn import OTHERS, Context, Kind, Origin, TurnRequest
+from agentd.core.turn import OTHERS, Origin, PromptScope, SessionKind, TurnRequest
 from agentd.core.verdict import Alarm
 from agentd.core.watch import MOST_CALLS, WatchedCall, WatchedEntry, answers, changes, merge_answers
 from agentd.engine.background_turn import TOOLS, compose, run_background_turn
@@ -60,7 +60,7 @@ class OutsideTools(Protocol):
         """Make the call again and return its output; failures are error outputs."""
 
 
-class _Poll(Struct, frozen=True):
+class _PollResult(Struct, frozen=True):
     """The current answers to an entry's calls, and the last failure among them."""
 
     calls: tuple[WatchedCall, ...] = ()
@@ -159,12 +159,12 @@ class WatchedEntries:
             text=text,
             message_id="",
             origin=Origin.HEARTBEAT,
-            context=Context.LIGHT,
+            context=PromptScope.LIGHT,
             model=self._settings.model or None,
             tools=_TOOLS,
         )
 
-    async def _repeat(self, calls: Iterable[WatchedCall]) -> _Poll:
+    async def _repeat(self, calls: Iterable[WatchedCall]) -> _PollResult:
         """Make the calls again. Calls that fail, or are not made within the timeout of a beat, have
         no answer; `failure` is the error of the last of them.
         """
@@ -181,12 +181,12 @@ class WatchedEntries:
                         found.append(WatchedCall.answered(call.name, call.input, output.text))
         except TimeoutError:
             failure = f"its calls took longer than {format_duration(limit)}"
-        return _Poll(tuple(found), failure)
+        return _PollResult(tuple(found), failure)
 
     def _seen(
         self,
         watch: WatchedEntry,
-        calls: Iterable[CallSeen],
+        calls: Iterable[SilentCall],
         found: BeatFinding,
         request: TurnRequest,
         *,
@@ -207,7 +207,7 @@ class WatchedEntries:
             seen = replace(seen, told=found.text, told_at=now)
         return seen
 
-    def _outside(self, calls: Iterable[CallSeen], request: TurnRequest) -> Iterator[WatchedCall]:
+    def _outside(self, calls: Iterable[SilentCall], request: TurnRequest) -> Iterator[WatchedCall]:
         """Yield the successful calls of tools of others."""
         for call in calls:
             reads = self._tools.reads(_call(call.name, call.input), request)
@@ -257,4 +257,4 @@ def _in_one_line(failure: str) -> str:
 
 
 def _call(name: str, given: JsonObject) -> ToolCall:
-    return ToolCall("watch", name, given, HEARTBEAT, Kind.MAIN, Origin.HEARTBEAT)
+    return ToolCall("watch", name, given, HEARTBEAT, SessionKind.MAIN, Origin.HEARTBEAT)

@@ -42,7 +42,7 @@ _SHOWN = 5
 _COMPARED = 20  # slots of a cron expression that are checked against `min_interval`
 
 
-class Order(Struct, frozen=True):
+class JobRequest(Struct, frozen=True):
     """A request for a job in the words of a command or tool call; "" for what was not given."""
 
     text: str
@@ -58,7 +58,9 @@ class Order(Struct, frozen=True):
     created_by: Literal["owner", "model"] = "owner"
 
 
-def job_of_order(order: Order, now: datetime, zone: ZoneInfo, settings: JobsSettings) -> NewJob:
+def job_of_order(
+    order: JobRequest, now: datetime, zone: ZoneInfo, settings: JobsSettings
+) -> NewJob:
     """Return the job that the order describes; `zone` is used if the order names none. A cron
     expression is not checked here. Raises InvalidRequest with a correct example.
     """
@@ -101,7 +103,7 @@ class Agenda:
         """Call `wake`, which must not block, whenever a job was added, from now on."""
         self._wake = wake
 
-    def read(self, order: Order) -> tuple[NewJob, datetime]:
+    def read(self, order: JobRequest) -> tuple[NewJob, datetime]:
         """Return the job that the order describes and its first slot, both checked. Raises
         InvalidRequest with an example.
         """
@@ -173,7 +175,7 @@ class Agenda:
         return partial(self._triggers.after, job.schedule)
 
 
-def _schedule(order: Order, now: datetime, zone: ZoneInfo, settings: JobsSettings) -> Schedule:
+def _schedule(order: JobRequest, now: datetime, zone: ZoneInfo, settings: JobsSettings) -> Schedule:
     given = [word for word in (order.at, order.within, order.every, order.cron) if word.strip()]
     if len(given) != 1:
         what = "no time is given" if not given else "more than one kind of time is given"

@@ -15,7 +15,7 @@ from agentd.automation.jobs.slots import After, earliest_unused, step
 from agentd.core.alert import Recipients
 from agentd.core.errors import Busy, InvalidRequest, NotFound
 from agentd.core.health import Problem
-from agentd.core.job import Job, JobKind, JobRun, Step
+from agentd.core.job import Job, JobKind, JobRun, JobStep
 from agentd.core.ports import Clock, JobStore, Triggers
 
 log = structlog.get_logger()
@@ -23,13 +23,13 @@ log = structlog.get_logger()
 _RETRY_BUSY = 30.0  # seconds
 
 
-class Work(Protocol):
+class JobWork(Protocol):
     """What a job of one kind does in a slot."""
 
     def is_free(self, job: Job) -> bool:
         """Whether the job can run now."""
 
-    async def run(self, job: Job, step: Step) -> JobRun | None:
+    async def run(self, job: Job, step: JobStep) -> JobRun | None:
         """Run the job in the step's slot; return None if the slot was used before. Raises
         StorageError, and Busy, without using the slot, if the job can no longer run now.
         """
@@ -48,7 +48,7 @@ class JobLine:
         book: JobStore,
         triggers: Triggers,
         clock: Clock,
-        work: Work,
+        work: JobWork,
     ) -> None:
         self._kind = kind
         self._settings = settings
@@ -109,7 +109,7 @@ class JobLine:
         self._lost = lost
         return [job for job in jobs if job.id not in lost]
 
-    async def _next(self) -> tuple[Job, Step] | None:
+    async def _next(self) -> tuple[Job, JobStep] | None:
         """Return the job that has been due for longest, and the step to take."""
         jobs = await self._jobs()
         self._waiting = {job.id: at for job in jobs if (at := self._waiting.get(job.id))}
@@ -120,7 +120,7 @@ class JobLine:
         job = min(ready, key=lambda job: (job.next_due or now, job.id))
         return job, step(job, self._after(job), now, self._settings.rules)
 
-    async def _run(self, job: Job, todo: Step) -> None:
+    async def _run(self, job: Job, todo: JobStep) -> None:
         self._waiting.pop(job.id, None)
         try:
             run = await self._work.run(job, todo)
@@ -152,7 +152,7 @@ class JobLine:
             due = earliest_unused(job.next_due, self._after(job), now, used)
             if due is not None and due != job.next_due:
                 log.warning("job_brought_forward", job=job.id, due=due.isoformat())
-                await self._book.pass_over(Step(job.id, None, due))
+                await self._book.pass_over(JobStep(job.id, None, due))
 
     def _next_look(self, job: Job) -> datetime:
         """Return when the job must be checked next."""
@@ -181,7 +181,7 @@ class Jobs:
         self._book = book
         reminders = Reminders(book, clock, deps.wake, recipients)
         questions = Questions(settings, deps, prompt, recipients)
-        self._works: Mapping[JobKind, Work] = {JobKind.REMIND: reminders, JobKind.ASK: questions}
+        self._works: Mapping[JobKind, JobWork] = {JobKind.REMIND: reminders, JobKind.ASK: questions}
         self.lines: Mapping[str, JobLine] = {
             "reminders": JobLine(JobKind.REMIND, settings, book, triggers, clock, reminders),
             "questions": JobLine(JobKind.ASK, settings, book, triggers, clock, questions),
@@ -203,7 +203,7 @@ class Jobs:
     async def run(self, job_id: int) -> JobRun:
         """Run a job now and return the run; the schedule stays unchanged. Raises NotFound."""
         job = await self._book.get(job_id)
-        run = await self._works[job.what.kind].run(job, Step(job_id, None, None))
+        run = await self._works[job.what.kind].run(job, JobStep(job_id, None, None))
         if run is None:
             raise NotFound(f"job {job_id} was removed while it ran")
         return run

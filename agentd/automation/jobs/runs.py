@@ -15,9 +15,9 @@ from agentd.automation.jobs.slots import again
 from agentd.core import failpoints
 from agentd.core.alert import AlertSeverity, NewAlert, Recipients, alert_digest
 from agentd.core.errors import Busy
-from agentd.core.job import At, Ending, Job, JobOutcome, JobReason, JobRun, JobSession, Step
+from agentd.core.job import At, Ending, Job, JobOutcome, JobReason, JobRun, JobSession, JobStep
 from agentd.core.ports import Breaker, Clock, JobStore, Ledger, TurnRunner
-from agentd.core.turn import MAIN, OTHERS, Context, Origin, SessionKey, TurnRequest
+from agentd.core.turn import MAIN, OTHERS, Origin, PromptScope, SessionKey, TurnRequest
 from agentd.core.verdict import Alarm, Empty, Failed, Quiet, Told, Verdict
 from agentd.engine.background_turn import TOOLS, compose, run_background_turn
 from agentd.engine.durable import when_space
@@ -48,7 +48,7 @@ class Reminders:
         """Return True: a reminder can always run."""
         return True
 
-    async def run(self, job: Job, step: Step) -> JobRun | None:
+    async def run(self, job: Job, step: JobStep) -> JobRun | None:
         """Send the reminder; return None if this slot was used before. Raises StorageError."""
         slot = step.due or self._clock.now()
         # Different for each slot, so that the same text is not dropped as a duplicate.
@@ -102,7 +102,7 @@ class Questions:
         """Whether neither another question nor a turn of the job's session is running."""
         return not self._is_asking and not self._deps.turns.is_busy(_session(job))
 
-    async def run(self, job: Job, step: Step) -> JobRun | None:
+    async def run(self, job: Job, step: JobStep) -> JobRun | None:
         """Ask the question, or skip it for a reason; return None if this slot was used before.
         Raises StorageError, and Busy, without using the slot, if the slot has to wait.
         """
@@ -120,7 +120,7 @@ class Questions:
         self._is_asking = True
         return await self._deps.own(self._use(job, step))
 
-    async def _use(self, job: Job, step: Step) -> JobRun | None:
+    async def _use(self, job: Job, step: JobStep) -> JobRun | None:
         try:
             run_id = await self._deps.book.begin(step)
             if run_id is None:
@@ -137,7 +137,7 @@ class Questions:
             return JobReason.BREAKER_OPEN
         return None if self.is_free(job) else JobReason.BUSY
 
-    async def _ask(self, job: Job, step: Step, run_id: int) -> JobRun | None:
+    async def _ask(self, job: Job, step: JobStep, run_id: int) -> JobRun | None:
         settings, deps = self._settings, self._deps
         began = deps.clock.now()
         request = self._request(job, run_id, began)
@@ -162,7 +162,7 @@ class Questions:
             deps.wake()
         return run
 
-    def _put_off(self, job: Job, step: Step, ending: Ending) -> tuple[Step, NewAlert | None]:
+    def _put_off(self, job: Job, step: JobStep, ending: Ending) -> tuple[JobStep, NewAlert | None]:
         """Return how a job continues whose question was not answered, and the alert about that, if
         any. A question with a single date has no further slot, so it gets a new due time; after the
         last try the owner is alerted.
@@ -183,7 +183,7 @@ class Questions:
             text=compose(self._prompt, "Job", job.what.text, now, self._deps.clock.zone),
             message_id=f"job:{run_id}",
             origin=Origin.JOB,
-            context=Context.LIGHT if light else Context.SESSION,
+            context=PromptScope.LIGHT if light else PromptScope.SESSION,
             model=job.what.model or None,
             # Nobody is there to approve writes of an isolated session.
             tools=(TOOLS - {"memory_write"} if light else TOOLS) | {OTHERS},

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
-from agentd.core.job import Job, Misfire, Missed, Step
+from agentd.core.job import Job, JobStep, Misfire, MissedSlots
 
 After = Callable[[datetime], datetime | None]
 """The first slot of a schedule after an instant; None when there is none."""
@@ -31,7 +31,7 @@ class Rules(Struct, frozen=True):
     most: int
 
 
-def step(job: Job, after: After, now: datetime, rules: Rules) -> Step:
+def step(job: Job, after: After, now: datetime, rules: Rules) -> JobStep:
     """Return what to do now with a job that is due.
 
     A step with a due slot is to be run, and then the job is to be checked again; one without only
@@ -42,11 +42,11 @@ def step(job: Job, after: After, now: datetime, rules: Rules) -> Step:
     recent = _recent(after, job.next_due, now, (rules.most if misfire is Misfire.ALL else 1) + 1)
     runnable = recent[-rules.most :] if misfire is Misfire.ALL else recent[-1:]
     if misfire is Misfire.SKIP and recent[-1] < now - rules.grace:
-        return Step(job.id, None, after(now), Missed(job.next_due, recent[-1]))
+        return JobStep(job.id, None, after(now), MissedSlots(job.next_due, recent[-1]))
     due = runnable[0]
     before = [slot for slot in recent if slot < due]
-    missed = Missed(job.next_due, before[-1]) if before else None
-    return Step(job.id, due, after(due), missed)
+    missed = MissedSlots(job.next_due, before[-1]) if before else None
+    return JobStep(job.id, due, after(due), missed)
 
 
 def earliest_unused(

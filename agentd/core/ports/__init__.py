@@ -4,7 +4,7 @@ runtime     Clock, Probe
 model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolSource, ToolHost, Approver, FormAsker, EventSink, TurnAudience, SubmittedTurn, TurnRunner, ContextSource, CompactionHook
 session_stores  Inbox, Transcripts, Contexts, SessionRegistry, SessionStore, Blobs, Journal
 workspace   NoteRules, NoteReader, NoteWriter, Workspace
-user_facts  Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser, Writings, Wanted
+user_facts  Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser, SearchableTexts, TextFilter
 concept_graph  GraphRecords, GraphWriter, GraphReader, EpisodeReader, GraphStore, ProgramStates, ShareStore, Walk
 searching   Recall, IndexWriter, IndexSearch, MemoryIndex, ChunkIndex, ChunkWriter, ChunkReader, VectorBacklog, ChunkStore, Embedder
 automation  BeatStore, JobBook, JobRuns, JobStore, Triggers, Outbox, AlertSink
@@ -84,8 +84,8 @@ from agentd.core.ports.user_facts import (
     FactStore,
     FactVectorStore,
     ProposalStore,
-    Wanted,
-    Writings,
+    SearchableTexts,
+    TextFilter,
 )
 from agentd.core.ports.workspace import NoteReader, NoteRules, NoteWriter, Workspace
 
@@ -136,11 +136,13 @@ __all__ = [
     "ProposalStore",
     "Provider",
     "Recall",
+    "SearchableTexts",
     "ServiceRecord",
     "SessionRegistry",
     "SessionStore",
     "ShareStore",
     "SubmittedTurn",
+    "TextFilter",
     "Tool",
     "ToolHost",
     "ToolSource",
@@ -150,7 +152,5 @@ __all__ = [
     "TurnRunner",
     "VectorBacklog",
     "Walk",
-    "Wanted",
     "Workspace",
-    "Writings",
 ]

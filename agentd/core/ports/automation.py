@@ -8,7 +8,7 @@ from typing import Protocol
 
 from agentd.core.alert import Alert, Delivery, NewAlert
 from agentd.core.beat import Beat, BeatFinding, HeartbeatState, ItemState, Reason
-from agentd.core.job import Ending, Job, JobRun, NewJob, Schedule, Step
+from agentd.core.job import Ending, Job, JobRun, JobStep, NewJob, Schedule
 from agentd.core.watch import WatchedEntry
 
 
@@ -104,14 +104,14 @@ class JobBook(Protocol):
     async def remove(self, job_id: int) -> Job:
         """Delete a job and its history; return the job. Raises NotFound."""
 
-    async def pass_over(self, step: Step) -> None:
+    async def pass_over(self, step: JobStep) -> None:
         """Store the step's missed slots and the job's next due time."""
 
 
 class JobRuns(Protocol):
     """The runs of jobs: what came of each slot."""
 
-    async def begin(self, step: Step) -> int | None:
+    async def begin(self, step: JobStep) -> int | None:
         """Use the step's slot: store the missed slots, a running run and the next due time in one
         transaction; return the run's id.
 
@@ -120,7 +120,7 @@ class JobRuns(Protocol):
         """
 
     async def record(
-        self, step: Step, ending: Ending, alert: NewAlert | None = None
+        self, step: JobStep, ending: Ending, alert: NewAlert | None = None
     ) -> JobRun | None:
         """Do `begin` and `end` in one transaction."""
 

@@ -8,7 +8,6 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from agentd.core.evidence import Consolidated, Trace
 from agentd.core.graph import (
-    Around,
     Concept,
     ConceptContext,
     ConceptHash,
@@ -17,25 +16,26 @@ from agentd.core.graph import (
     EpisodeHash,
     FactHash,
     GraphCounts,
-    Held,
-    Inserted,
+    InsertCounts,
     KeptEpisode,
+    NeighbourQuery,
     Record,
     Relation,
     Share,
+    StoredEpisode,
 )
 
 T = TypeVar("T")
 
 # A walk yields the concepts whose facts it wants next, is sent those facts as edges, and returns
 # its outcome.
-Walk: TypeAlias = Generator[Around, Sequence[Edge], T]
+Walk: TypeAlias = Generator[NeighbourQuery, Sequence[Edge], T]
 
 
 class GraphWriter(Protocol):
     """Adds and removes graph records, and records what consolidation did."""
 
-    async def insert(self, records: Sequence[Record]) -> Inserted:
+    async def insert(self, records: Sequence[Record]) -> InsertCounts:
         """Add records in one transaction. A known episode changes nothing; a known concept gets the
         union of the aliases, the higher confidence and the later time.
 
@@ -138,7 +138,7 @@ class GraphReader(Protocol):
 class EpisodeReader(Protocol):
     """Reads episodes: what was said, when, and in which context."""
 
-    async def held(self) -> Mapping[EpisodeHash, Held]:
+    async def held(self) -> Mapping[EpisodeHash, StoredEpisode]:
         """Return all episodes by hash, each with what tells whether it is still up to date."""
 
     async def said_on(self, day: date) -> Sequence[Relation]:

@@ -23,16 +23,16 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """The kind of provider (`anthropic`, `offline` …), as in `Answered.provider`."""
+        """The kind of provider (`anthropic`, `offline` …), as in `AnswerCompleted.provider`."""
 
     @property
     def model(self) -> str:
         """The model that is used when a prompt names none."""
 
     def stream(self, prompt: Prompt) -> AsyncIterator[ProviderEvent]:
-        """Stream the events of one answer, `Answered` last.
+        """Stream the events of one answer, `AnswerCompleted` last.
 
-        Raises ProviderError, ContextOverflow; a stream that ends without `Answered` raises one of
+        Raises ProviderError, ContextOverflow; a stream that ends without `AnswerCompleted` raises one of
         them. Closing the iterator ends the call.
         """
 

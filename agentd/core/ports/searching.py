@@ -9,10 +9,10 @@ from agentd.core.search import (
     Audience,
     Chunk,
     Entry,
-    Found,
     IndexState,
-    Patch,
+    LinePatch,
     SearchQuery,
+    SearchResult,
     Source,
     StoredChunk,
     Unembedded,
@@ -23,7 +23,7 @@ from agentd.core.workspace import FileView, Reader
 class Recall(Protocol):
     """Search as the tools and commands use it, narrowed to what the reader may see."""
 
-    async def search(self, query: SearchQuery, reader: Reader) -> Found:
+    async def search(self, query: SearchQuery, reader: Reader) -> SearchResult:
         """Search what the reader may find: the owner finds everything, others find shared notes and
         what was said in their own session.
         """
@@ -59,7 +59,7 @@ class IndexWriter(Protocol):
         stay.
         """
 
-    async def patch(self, path: str, digest: str, patches: Sequence[Patch[Chunk]]) -> None:
+    async def patch(self, path: str, digest: str, patches: Sequence[LinePatch[Chunk]]) -> None:
         """Apply patches, in order, to the indexed lines of `path`. Other chunks stay and move with
         their lines.
         """
@@ -99,7 +99,7 @@ class IndexSearch(Protocol):
     def epoch(self) -> int:
         """A number that changes when the index was found damaged and is therefore empty."""
 
-    async def search(self, query: SearchQuery, audience: Audience) -> Found:
+    async def search(self, query: SearchQuery, audience: Audience) -> SearchResult:
         """Return the best chunks for any query text; never raises on what the user typed. Chunks
         that are not for the audience have no influence on hits, scores, counts or reasons.
         """
@@ -147,7 +147,9 @@ class ChunkWriter(Protocol):
         of the deleted chunks. An unchanged chunk keeps its id.
         """
 
-    async def patch(self, path: str, digest: str, patches: Sequence[Patch[Entry]]) -> Sequence[int]:
+    async def patch(
+        self, path: str, digest: str, patches: Sequence[LinePatch[Entry]]
+    ) -> Sequence[int]:
         """Apply the patches (see IndexWriter); return the ids of the deleted chunks. Chunks that
         only move keep their ids, and the number under MOVES changes.
         """
@@ -188,7 +190,7 @@ class ChunkReader(Protocol):
         *,
         limit: int,
         sources: frozenset[Source] | None = None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search by words: return the chunks that contain the terms, scored as if only the
         audience's chunks existed.
         """

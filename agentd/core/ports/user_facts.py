@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from datetime import datetime
 from typing import Protocol
 
-from agentd.core.erasure import Erasure, Written
+from agentd.core.erasure import Erasure, StoredText
 from agentd.core.fact import (
     NO_SESSION,
     Category,
@@ -20,8 +20,8 @@ from agentd.core.fact import (
     FactOperation,
     FactWrite,
     ForgetRequest,
-    Learned,
     Matches,
+    OperationResult,
 )
 from agentd.core.turn import SessionKey
 
@@ -142,7 +142,7 @@ class Facts(Protocol):
         *,
         session: SessionKey = NO_SESSION,
         marks: Mapping[SessionKey, int] | None = None,
-    ) -> tuple[Learned, ...]:
+    ) -> tuple[OperationResult, ...]:
         """Apply the operations in order; a bad operation fails alone. `session` is where the
         changes are reported. `marks` record in the same transaction up to which row each session
         has been read.
@@ -186,13 +186,13 @@ class FactService(Protocol):
 
     async def remember(
         self, text: str, session: SessionKey, quote: str = "", replaces: Sequence[str] = ()
-    ) -> tuple[Learned, ...]:
+    ) -> tuple[OperationResult, ...]:
         """Read facts, in a clean prompt, from the owner's message that contains `quote` (without a
         quote, from his last message) and keep them. Empty if nothing was read from it: then the
         owner is to be asked about `text`.
         """
 
-    async def remember_alone(self, session: SessionKey, quote: str) -> tuple[Learned, ...]:
+    async def remember_alone(self, session: SessionKey, quote: str) -> tuple[OperationResult, ...]:
         """Do the same for a message whose choice others may have influenced: it is read with
         nothing beside it, and if nothing is read, the owner's whole sentence around the quote is
         kept. Empty if he did not say it.
@@ -200,12 +200,14 @@ class FactService(Protocol):
 
     async def keep(
         self, text: str, session: SessionKey = NO_SESSION, category: Category | None = None
-    ) -> tuple[Learned, ...]:
+    ) -> tuple[OperationResult, ...]:
         """Keep the owner's own words: the facts read from them, or if none are, the words as they
         are.
         """
 
-    async def keep_verbatim(self, sentence: str, session: SessionKey) -> tuple[Learned, ...]:
+    async def keep_verbatim(
+        self, sentence: str, session: SessionKey
+    ) -> tuple[OperationResult, ...]:
         """Keep, byte for byte, a sentence that the owner has said or has agreed to."""
 
     async def matching(self, query: str, *, every: bool = False) -> Matches:
@@ -239,7 +241,7 @@ class Eraser(Protocol):
         """
 
 
-class Wanted(Protocol):
+class TextFilter(Protocol):
     """Selects the texts that an erasure must look through, so that few have to be read. Its methods
     may be called from threads.
     """
@@ -270,14 +272,14 @@ class Wanted(Protocol):
         """Report that about `count` texts existed that did not have to be looked through."""
 
 
-class Writings(Protocol):
+class SearchableTexts(Protocol):
     """A place whose texts can be looked through because an erasure may concern them."""
 
     @property
     def name(self) -> str:
         """The name of the place in an ErasureReport."""
 
-    def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
+    def texts(self, wanted: TextFilter | None = None) -> AsyncIterator[Sequence[StoredText]]:
         """Yield the wanted texts (all if `wanted` is None) in portions, those of one file or table
         in order.
         """

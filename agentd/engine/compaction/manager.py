@@ -40,7 +40,7 @@ from agentd.core.transcript import (
     SummaryTrouble,
     unsaved_ranges,
 )
-from agentd.core.turn import Kind, SessionKey, kind_of
+from agentd.core.turn import SessionKey, SessionKind, kind_of
 from agentd.engine import tokens
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.extract import extract
@@ -61,7 +61,7 @@ _EXCERPTED = 1000  # rows that an excerpt summarises at most, the newest ones
 _CUTS = frozenset({Trigger.THRESHOLD, Trigger.OVERFLOW, Trigger.MANUAL, Trigger.NEW, Trigger.IDLE})
 
 
-class Need(Struct, frozen=True):
+class CompactionNeed(Struct, frozen=True):
     """Whether a context is to be flushed or cut, and why; `tokens` is the next request's size."""
 
     tokens: int
@@ -70,26 +70,26 @@ class Need(Struct, frozen=True):
     reason: str
 
 
-class _Saving(Struct, frozen=True):
+class _FlushOutcome(Struct, frozen=True):
     """The outcome of offering rows to memory: whether any were saved, and why others were not."""
 
     has_saved: bool = False
     failure: str = ""
 
-    def then(self, failure: str) -> _Saving:
+    def then(self, failure: str) -> _FlushOutcome:
         """Return the outcome with one more lot of rows; `failure` is "" if they were saved."""
-        return _Saving(self.has_saved or not failure, self.failure or failure)
+        return _FlushOutcome(self.has_saved or not failure, self.failure or failure)
 
 
-class _Cut(Struct, frozen=True):
+class _CutOutcome(Struct, frozen=True):
     """The outcome of a cut: whether rows left the context, the reason, and what was saved."""
 
     compacted: bool
     reason: str
-    saving: _Saving
+    saving: _FlushOutcome
 
 
-class _StandIn(Struct, frozen=True):
+class _Replacement(Struct, frozen=True):
     """The replacement of old rows: `summary` (or an extract), `outside` (a summary of text from
     outside), and the `reason` for the report of the cut; `failure` says why there is none.
     """
@@ -150,7 +150,7 @@ class Compaction:
         """Return the lock of the session's context; while it is held, no room is made."""
         return self._locks.setdefault(session, asyncio.Lock())
 
-    def need(self, history: History, used: int, trigger: Trigger) -> Need:
+    def need(self, history: History, used: int, trigger: Trigger) -> CompactionNeed:
         """Return what `trigger` calls for when the next request over these finished rows has `used`
         tokens.
 
@@ -169,7 +169,7 @@ class Compaction:
             is_due = cut or history.flush_due or self._is_flush_due(history, used, uncovered)
             flush = is_due and bool(uncovered)
             idle = "summary_failed" if is_held else "below_threshold"
-        return Need(used, flush, cut, str(trigger) if cut or flush else idle)
+        return CompactionNeed(used, flush, cut, str(trigger) if cut or flush else idle)
 
     def _is_flush_due(self, history: History, used: int, uncovered: Sequence[Row]) -> bool:
         """Whether so much has been said since the last flush that the next one is due."""
@@ -184,7 +184,7 @@ class Compaction:
         recent rows whole, an extract of the older ones. Return `history` itself if nothing can be
         left out.
         """
-        need = Need(used, flush=False, cut=True, reason="")
+        need = CompactionNeed(used, flush=False, cut=True, reason="")
         return self._part(history, self._keep_from(history, need, Trigger.THRESHOLD, None))
 
     def shorter(self, history: History, rows: Sequence[Row]) -> History:
@@ -200,7 +200,7 @@ class Compaction:
         if not _spoken(old):
             return history
         old = old[-_EXCERPTED:]
-        if kind_of(history.session) is Kind.MAIN:
+        if kind_of(history.session) is SessionKind.MAIN:
             old = without_outside_text(history.session, old)
         summary = extract(old, history.summary, self._summariser.longest, self._clock.zone)
         kept = tuple(r for r in history.rows if r.seq >= at)
@@ -241,7 +241,7 @@ class Compaction:
             try:
                 saving = await self._save(plan, again, ask)
                 hit("compaction.flushed")
-                cut = _Cut(False, str(trigger), saving)
+                cut = _CutOutcome(False, str(trigger), saving)
                 if need.cut:
                     cut = await self._cut(plan, saving, ask)
             except ProviderError as error:  # what is due stays due until the service is back
@@ -272,11 +272,11 @@ class Compaction:
 
     async def _save(
         self, plan: CompactionPlan, again: Sequence[tuple[tuple[Row, ...], int]], ask: Ask
-    ) -> _Saving:
+    ) -> _FlushOutcome:
         """Offer the uncovered rows to memory, then the given-up lots until one fails: a model that
         fails would fail the others, too. Raises what `_run_hooks` raises.
         """
-        saving = _Saving()
+        saving = _FlushOutcome()
         if plan.uncovered:
             saving = saving.then(await self._run_hooks(plan, ask))
         for rows, times in again:
@@ -286,7 +286,9 @@ class Compaction:
             saving = saving.then(await self._run_hooks(once_more, ask))
         return saving
 
-    async def _last_chance(self, plan: CompactionPlan, saving: _Saving, ask: Ask) -> _Saving:
+    async def _last_chance(
+        self, plan: CompactionPlan, saving: _FlushOutcome, ask: Ask
+    ) -> _FlushOutcome:
         """Offer to memory, for the last time, the uncovered rows that are about to leave the
         context.
         """
@@ -299,7 +301,7 @@ class Compaction:
             await when_space(self._clock, self._store.set_flush_due, (plan.session,))
             return saving
         last = replace(plan, uncovered=left, failures=history.flush_failures, last_try=True)
-        return _Saving(saving.has_saved).then(await self._run_hooks(last, ask))
+        return _FlushOutcome(saving.has_saved).then(await self._run_hooks(last, ask))
 
     async def _lost(self, session: SessionKey, rows: Sequence[Row], reason: str) -> None:
         lost = Coverage(rows[0].seq, rows[-1].seq, ok=False, reason=reason)
@@ -331,7 +333,12 @@ class Compaction:
         return await when_space(self._clock, self._store.load, session)
 
     def _plan(
-        self, history: History, trigger: Trigger, need: Need, running: int | None, wish: str
+        self,
+        history: History,
+        trigger: Trigger,
+        need: CompactionNeed,
+        running: int | None,
+        wish: str,
     ) -> CompactionPlan:
         rows = history.rows
         uncovered = tuple(r for r in _spoken(rows) if r.seq > history.covered_to)
@@ -353,7 +360,7 @@ class Compaction:
         )
 
     def _keep_from(
-        self, history: History, need: Need, trigger: Trigger, running: int | None
+        self, history: History, need: CompactionNeed, trigger: Trigger, running: int | None
     ) -> int:
         """Return the row at which the context is to begin: at most `running`, the first row of the
         running turns.
@@ -411,15 +418,15 @@ class Compaction:
         found = next(one for one in reversed(covered) if one.first <= last <= one.last)
         return "" if found.ok else found.reason
 
-    async def _cut(self, plan: CompactionPlan, saving: _Saving, ask: Ask) -> _Cut:
+    async def _cut(self, plan: CompactionPlan, saving: _FlushOutcome, ask: Ask) -> _CutOutcome:
         """Take the old rows out of the context. Rows that could not be saved are given up only once
         there is a summary or an extract to replace them.
         """
         if not plan.trigger.empties and not _spoken(plan.old) and not plan.ends_taint:
-            return _Cut(False, "nothing_to_compact", saving)
+            return _CutOutcome(False, "nothing_to_compact", saving)
         stand_in = await self._stand_in(plan)
         if stand_in.failure:
-            return _Cut(False, stand_in.failure, saving)
+            return _CutOutcome(False, stand_in.failure, saving)
         hit("compaction.summarised")
         saving = await self._last_chance(plan, saving, ask)
         swapped = await when_space(
@@ -432,17 +439,17 @@ class Compaction:
             stand_in.outside,
         )
         hit("compaction.swapped")
-        return _Cut(swapped, stand_in.reason if swapped else "stale", saving)
+        return _CutOutcome(swapped, stand_in.reason if swapped else "stale", saving)
 
-    async def _stand_in(self, plan: CompactionPlan) -> _StandIn:
+    async def _stand_in(self, plan: CompactionPlan) -> _Replacement:
         """Return a summary of the old rows; an extract if no summary may be tried now or too many
         have failed; no text if the context is to be emptied.
         """
         if plan.trigger.empties:
-            return _StandIn(str(plan.trigger))
+            return _Replacement(str(plan.trigger))
         if held := await self._reason_not_to_try(plan):
             log.warning("summary_not_tried", session=plan.session, reason=held)
-            return _StandIn(EXTRACTED, await self._extract(plan))
+            return _Replacement(EXTRACTED, await self._extract(plan))
         try:
             summary, outside = await self._summaries(plan)
         except (ProviderError, TimeoutError) as error:
@@ -450,11 +457,11 @@ class Compaction:
             log.warning("summary_failed", session=plan.session, reason=reason)
             trouble = await self._count_failure(plan, error)
             if trouble.failures < MOST_FAILURES:
-                return _StandIn(failure=reason)
-            return _StandIn(EXTRACTED, await self._extract(plan))
+                return _Replacement(failure=reason)
+            return _Replacement(EXTRACTED, await self._extract(plan))
         if plan.trouble.failures:
             await self._set_trouble(plan.session, NO_TROUBLE)
-        return _StandIn(str(plan.trigger), summary, outside)
+        return _Replacement(str(plan.trigger), summary, outside)
 
     async def _reason_not_to_try(self, plan: CompactionPlan) -> str:
         """Return why no summary may be tried now; "" if one may, as always for MANUAL."""
@@ -488,7 +495,7 @@ class Compaction:
 
     async def _extract(self, plan: CompactionPlan) -> str:
         rows = plan.old
-        if kind_of(plan.session) is Kind.MAIN:
+        if kind_of(plan.session) is SessionKind.MAIN:
             rows, _ = await _apart(plan)
         return await self._summariser.extract(plan.session, rows, plan.summary)
 
@@ -509,7 +516,7 @@ class Compaction:
         outside, else "". Raises ProviderError, TimeoutError.
         """
         ask = partial(self._summariser.summarise, plan.session)
-        if kind_of(plan.session) is not Kind.MAIN:
+        if kind_of(plan.session) is not SessionKind.MAIN:
             return await ask(plan.old, plan.summary, plan.wish), ""
         if not _spoken(plan.old):
             return plan.summary, ""
@@ -588,7 +595,7 @@ async def _apart(plan: CompactionPlan) -> tuple[tuple[Row, ...], tuple[Row, ...]
 
 def _carries_outside(history: History) -> bool:
     """Whether a swap would take text from outside out of the session's prompts."""
-    if kind_of(history.session) is not Kind.MAIN:
+    if kind_of(history.session) is not SessionKind.MAIN:
         return False
     return any(r.source.tainted and r.seq > history.swapped_at for r in _spoken(history.rows))
 

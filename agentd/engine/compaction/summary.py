@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from agentd.core.clock import minute
 from agentd.core.errors import ProviderError
-from agentd.core.message import Image, Opaque, Text, ToolResult, ToolUse
+from agentd.core.message import Image, OpaqueBlock, Text, ToolResult, ToolUse
 from agentd.core.ports import Clock
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import Origin, SessionKey
@@ -48,7 +48,7 @@ class _Run(Struct, frozen=True):
     digest: bytes
 
 
-class _Begun(Struct, frozen=True):
+class _PartialSummary(Struct, frozen=True):
     """A partial summary from a failed try; `digest` is that of the last run that it covers."""
 
     digest: bytes
@@ -82,7 +82,7 @@ class Summariser(Struct):
     part_tokens: int
     longest: int
     timeout: float
-    _begun: dict[SessionKey, _Begun] = field(default_factory=dict)
+    _begun: dict[SessionKey, _PartialSummary] = field(default_factory=dict)
 
     async def tokens_since(self, since: datetime) -> int:
         """Return the tokens that summaries have used since then, reservations included."""
@@ -103,7 +103,7 @@ class Summariser(Struct):
         summary, left = await self._begin(session, rows, earlier)
         for run in left[:-1]:
             summary = await self._part(session, run.rows, summary, (), wish)
-            self._begun[session] = _Begun(run.digest, summary)
+            self._begun[session] = _PartialSummary(run.digest, summary)
             while len(self._begun) > _MOST_BEGUN:
                 del self._begun[next(iter(self._begun))]
         names = wanted_identifiers(rows, self.longest)
@@ -259,7 +259,7 @@ def _line(row: Row, result_chars: int, zone: tzinfo = UTC) -> str:
                 words.append(f"[calls {name} {dict(arguments)}]"[:result_chars])
             case ToolResult(_, text, is_error):
                 words.append(f"[{'error' if is_error else 'result'}: {text}]")
-            case Opaque():
+            case OpaqueBlock():
                 pass
     # Further lines are indented, so that no text can look like another speaker's.
     said = " ".join(words).replace("\n", "\n  ")

@@ -17,7 +17,7 @@ from agentd import __version__
 from agentd.core.errors import AgentdError, InvalidRequest, NotFound
 from agentd.core.message import Image
 from agentd.core.ports import Blobs, SessionStore
-from agentd.core.transcript import NOTHING_OFFERED, Offer, Row, RowRole, SessionInfo
+from agentd.core.transcript import NOTHING_OFFERED, AvailableChoices, Row, RowRole, SessionInfo
 from agentd.core.turn import MAIN, SessionKey
 from agentd.interfaces.acp import acp_schema
 from agentd.interfaces.acp.acp_schema import SessionCall
@@ -55,7 +55,7 @@ class SessionView(Struct, frozen=True):
     pictures: Pictures
 
 
-class Welcome(Protocol):
+class ServerOffers(Protocol):
     """Port: uses the MCP servers that a client offers for a session, if the owner allows it."""
 
     def __call__(
@@ -76,7 +76,7 @@ class Services(Struct, frozen=True):
     """
 
     erase: Callable[[SessionKey], Awaitable[None]]
-    offer: Offer = NOTHING_OFFERED
+    offer: AvailableChoices = NOTHING_OFFERED
     commands: tuple[SlashCommand, ...] = ()
     on_session: Callable[[], None] = lambda: None
     closed: Callable[[SessionKey], None] = lambda _: None
@@ -85,7 +85,7 @@ class Services(Struct, frozen=True):
     blobs: Blobs | None = None
     patience: timedelta = timedelta(0)
     add_mentioned: AddMentioned | None = None
-    welcome: Welcome | None = None
+    welcome: ServerOffers | None = None
 
 
 class AcpSessions:

@@ -10,11 +10,11 @@ from typing import Annotated, Any, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from agentd.core.errors import AgentdError, InvalidRequest
-from agentd.core.turn import Kind, SessionKey, kind_of
+from agentd.core.turn import SessionKey, SessionKind, kind_of
 from agentd.interfaces.acp.faults import wrong_params
 from agentd.interfaces.acp.peer import Handler, Peer
 from agentd.interfaces.acp.slash_commands import SlashCommand as Typed
-from agentd.interfaces.commands.declaration import Command, Given, Group, Slash
+from agentd.interfaces.commands.declaration import Command, DeclaredParameter, Group, Slash
 
 
 class _Params(BaseModel):
@@ -57,7 +57,7 @@ def refused_typed(
 
 
 async def _act(slash: Slash, parts: object, session: SessionKey, text: str) -> str:
-    if slash.owners and kind_of(session) is not Kind.MAIN:
+    if slash.owners and kind_of(session) is not SessionKind.MAIN:
         raise InvalidRequest(slash.owners, cure="say it in main or a chat")
     return await slash.run(parts, session, text)
 
@@ -80,11 +80,11 @@ def _handler(command: Command, parts: object) -> Handler:
     return handle
 
 
-def _model(params: Iterable[Given]) -> type[BaseModel]:
+def _model(params: Iterable[DeclaredParameter]) -> type[BaseModel]:
     return create_model("Params", __base__=_Params, **dict(map(_field, params)))
 
 
-def _field(one: Given) -> tuple[str, Any]:
+def _field(one: DeclaredParameter) -> tuple[str, Any]:
     """Return a parameter's name, and its type with the constraints that pydantic checks."""
     param = one.param
     limits = {

@@ -20,7 +20,7 @@ from agentd.core.message import (
 )
 from agentd.core.ports import Blobs, Clock, NoteReader, Transcripts
 from agentd.core.transcript import NewRow
-from agentd.core.turn import Kind, SessionKey, kind_of
+from agentd.core.turn import SessionKey, SessionKind, kind_of
 from agentd.interfaces.acp.transcript_lines import paired, read_lines
 from agentd.interfaces.commands.sessions import parse_key
 from agentd.memory.index.transcripts import path_of
@@ -82,7 +82,7 @@ class Importer:
             raise InvalidRequest(
                 f"a transcript of more than {_MOST_STAGED} lines", cure="split the file"
             )
-        has_owner = kind_of(key) is Kind.MAIN
+        has_owner = kind_of(key) is SessionKind.MAIN
         read = await asyncio.to_thread(
             read_lines, lines, self._clock.now(), self._clock.zone, has_owner=has_owner
         )

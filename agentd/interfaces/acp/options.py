@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agentd.core.errors import InvalidRequest
 from agentd.core.ports import SessionRegistry
-from agentd.core.transcript import Choices, Mode, Offer
+from agentd.core.transcript import ApprovalMode, AvailableChoices, Choices
 from agentd.core.turn import SessionKey
 from agentd.interfaces.acp.hub import Hub
 
@@ -18,8 +18,8 @@ Json = dict[str, Any]
 
 _UNSET = "default"  # on the wire: the effort that is configured
 _MODES = {
-    Mode.AUTO: ("Auto", "Ask before protected files change"),
-    Mode.ASK: ("Ask", "Ask before every change of a file"),
+    ApprovalMode.AUTO: ("Auto", "Ask before protected files change"),
+    ApprovalMode.ASK: ("Ask", "Ask before every change of a file"),
 }
 
 
@@ -28,7 +28,7 @@ class SessionOptions:
     next turn, and is sent to all clients of the session.
     """
 
-    def __init__(self, store: SessionRegistry, hub: Hub, offer: Offer) -> None:
+    def __init__(self, store: SessionRegistry, hub: Hub, offer: AvailableChoices) -> None:
         self._store = store
         self._hub = hub
         self._offer = offer
@@ -77,7 +77,7 @@ class SessionOptions:
                 f"there is no {name} {value[:100]!r} to choose", cure=f"choose {', '.join(values)}"
             )
         if name == "mode":
-            return replace(choices, mode=Mode(value))
+            return replace(choices, mode=ApprovalMode(value))
         if name == "model":
             return replace(choices, model="" if value == self._offer.models[0] else value)
         return replace(choices, effort="" if value == _UNSET else value)

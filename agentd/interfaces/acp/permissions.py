@@ -15,7 +15,7 @@ from agentd.core.form import UNASKED, FormAction, FormAnswer, InputForm
 from agentd.core.ports import Clock
 from agentd.core.screening.lookalikes import spell_out
 from agentd.core.tool import Approval, Decision
-from agentd.core.turn import Kind, SessionKey, kind_of
+from agentd.core.turn import SessionKey, SessionKind, kind_of
 from agentd.interfaces.acp.hub import Hub
 from agentd.interfaces.acp.peer import Peer, PeerGone, PeerRefused
 from agentd.interfaces.acp.socket_settings import ServerSettings
@@ -105,7 +105,7 @@ class Permissions:
         reached: set[Peer] = set()
         for session in self._hub.attended():
             peers = {peer for peer in self._hub.watchers(session) if _answers(peer)}
-            if kind_of(session) is Kind.MAIN and not peers <= reached:
+            if kind_of(session) is SessionKind.MAIN and not peers <= reached:
                 reached |= peers
                 yield session
 
@@ -115,7 +115,7 @@ class Permissions:
 
     async def _poll(self, session: SessionKey, questions: Sequence[dict[str, Any]]) -> Decision:
         async with asyncio.TaskGroup() as group:
-            poll = _Poll(questions, group, self._clock, self._wait)
+            poll = _OpenQuestion(questions, group, self._clock, self._wait)
             with self._hub.watching(session, poll.include):
                 for peer in self._hub.watchers(session):
                     poll.include(peer)
@@ -291,7 +291,7 @@ async def _filled(peer: Peer, question: dict[str, Any]) -> FormAnswer:
     return FormAnswer(FormAction.CANCEL)
 
 
-class _Poll:
+class _OpenQuestion:
     """A question that is being put to several clients, page by page. `decision` is set once."""
 
     def __init__(

@@ -50,7 +50,7 @@ class AddMentioned(Protocol):
         """Return the message to submit; `tell` reports to its sender what was added."""
 
 
-class _Storing(Struct):
+class _MessageBeingStored(Struct):
     """A message that is being stored: the future for its sender, and whether the sender has
     cancelled it.
     """
@@ -159,7 +159,7 @@ class Prompts:
         self, request: TurnRequest, pictures: Sequence[bytes], peer: Peer
     ) -> SubmittedTurn:
         """Return the turn when its message is stored. The storing goes on if the caller leaves."""
-        storing = _Storing(asyncio.get_running_loop().create_future())
+        storing = _MessageBeingStored(asyncio.get_running_loop().create_future())
         self._group.create_task(self._store_and_accept(request, pictures, peer, storing))
         try:
             return await storing.ticket
@@ -172,7 +172,7 @@ class Prompts:
         request: TurnRequest,
         pictures: Sequence[bytes],
         peer: Peer,
-        storing: _Storing,
+        storing: _MessageBeingStored,
     ) -> None:
         session, message_id = request.session, request.message_id
         self._hub.wrote(session, message_id, peer)

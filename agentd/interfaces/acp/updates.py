@@ -11,7 +11,7 @@ from agentd.core.event import (
     AnswerRetracted,
     AnswerWaits,
     FactsChanged,
-    Noticed,
+    NoticeGiven,
     TextChunk,
     ThoughtChunk,
     ToolCallAdvanced,
@@ -55,7 +55,7 @@ def event_updates(event: TurnEvent, window: int = 0) -> Iterator[Update]:
             yield _tool_result(event.call_id, event.text, _status(is_error=event.is_error))
         case AnswerDelayed() | AnswerWaits():
             yield from _waits(event)
-        case AnswerRetracted() | Noticed() | FactsChanged():
+        case AnswerRetracted() | NoticeGiven() | FactsChanged():
             yield from _beside_answer(event)
         case TurnEnded():
             yield from _end_updates(event.turn, window)
@@ -82,13 +82,13 @@ def _waits(event: AnswerDelayed | AnswerWaits) -> Iterator[Update]:
         yield from notice_updates(words, "retry")
 
 
-def _beside_answer(event: AnswerRetracted | Noticed | FactsChanged) -> Iterator[Update]:
+def _beside_answer(event: AnswerRetracted | NoticeGiven | FactsChanged) -> Iterator[Update]:
     """Yield agentd's own words between those of the model."""
     match event:
         case AnswerRetracted():
             text = f"\n\n[This answer was cut and is not kept: {event.reason}]\n\n"
             return text_updates("agent_message_chunk", text, {"agentd/retracted": True})
-        case Noticed():
+        case NoticeGiven():
             return notice_updates(event.text, event.tag)
         case FactsChanged():
             changes = {"agentd/facts": [dict(change) for change in event.changes]}

@@ -46,7 +46,7 @@ class Watcher(Protocol):
         """Answer a request of the daemon; None if the method is unknown."""
 
 
-class Deaf:
+class IgnoringWatcher:
     """A watcher that ignores notifications and knows no method."""
 
     def notified(self, method: str, params: Params) -> None:
@@ -281,7 +281,7 @@ async def connect(
     Raises DaemonUnreachable.
     """
     reader, writer = await dial(sockets)
-    connection = DaemonConnection(reader, writer, watcher or Deaf())
+    connection = DaemonConnection(reader, writer, watcher or IgnoringWatcher())
     try:
         async with alone(), asyncio.TaskGroup() as group:
             listening = group.create_task(connection.listen())

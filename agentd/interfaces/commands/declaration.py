@@ -77,7 +77,7 @@ class Param(Struct, frozen=True):
     usual: Any = ...
 
 
-class Given(Struct, frozen=True):
+class DeclaredParameter(Struct, frozen=True):
     """One parameter of a declared coroutine. `default` is `inspect.Parameter.empty` if the
     parameter is required.
     """
@@ -148,7 +148,7 @@ class Command(Struct, frozen=True):
         sentence, stop, _ = f"{words} ".partition(". ")
         return (sentence + stop).strip()
 
-    def params(self) -> tuple[Given, ...]:
+    def params(self) -> tuple[DeclaredParameter, ...]:
         """Return the parameters that clients may send, in order."""
         hints = get_type_hints(self.run, include_extras=True)
         _, *declared = inspect.signature(self.run).parameters.values()
@@ -234,14 +234,16 @@ def _is_caller(hints: dict[str, Any], one: inspect.Parameter) -> bool:
     return hints[one.name] is Caller
 
 
-def _parameter_of(one: inspect.Parameter, hint: Any) -> Given:
+def _parameter_of(one: inspect.Parameter, hint: Any) -> DeclaredParameter:
     kind, notes = hint, []
     if get_origin(hint) is Annotated:
         kind, *notes = get_args(hint)
     if get_origin(kind) is Sequence:  # on the wire it is a list
         kind = GenericAlias(list, get_args(kind))
     param = next((note for note in notes if isinstance(note, Param)), Param())
-    return Given(one.name, kind, one.default, one.kind is inspect.Parameter.KEYWORD_ONLY, param)
+    return DeclaredParameter(
+        one.name, kind, one.default, one.kind is inspect.Parameter.KEYWORD_ONLY, param
+    )
 
 
 def outcome_failed(result: dict[str, Any]) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agentd.core.ports import Clock, ProgramStates
-    from agentd.memory.graph.graph_exchange import Exchange, Taken
+    from agentd.memory.graph.graph_exchange import Exchange, IntakeResult
     from agentd.memory.graph.sharing import Sharing, ShownFacts
     from agentd.zero.delta import Delta
 
@@ -236,7 +236,7 @@ def _facts_json(shown: Iterable[ShownFacts]) -> dict[str, Any]:
     }
 
 
-def _taken_json(done: Taken) -> dict[str, Any]:
+def _taken_json(done: IntakeResult) -> dict[str, Any]:
     return {
         "new": done.new,
         "known": done.known,

@@ -15,7 +15,7 @@ from agentd.interfaces.commands.facts import fact_line, refusals
 from agentd.interfaces.commands.plain import fields
 
 if TYPE_CHECKING:
-    from agentd.core.fact import Fact, FactChange, Learned
+    from agentd.core.fact import Fact, FactChange, OperationResult
     from agentd.core.turn import SessionKey
 
 FACT_CHANGES = Group("facts")
@@ -36,7 +36,7 @@ class ChangeBook(Protocol):
         """Return every fact; forgotten facts have an id but no text."""
 
 
-class Changing(Protocol):
+class FactChangeLog(Protocol):
     """Port: the log of changes of facts, and the owner's decisions."""
 
     async def changes(self, limit: int) -> Sequence[FactChange]:
@@ -57,14 +57,14 @@ class Changing(Protocol):
     async def pending(self) -> Sequence[Fact]:
         """Return the proposed facts."""
 
-    async def accept(self, fact_ids: Sequence[str]) -> Sequence[Learned]:
+    async def accept(self, fact_ids: Sequence[str]) -> Sequence[OperationResult]:
         """Make proposed facts active. Raises NotFound."""
 
     async def reject(self, fact_ids: Sequence[str]) -> Sequence[Fact]:
         """Drop proposed facts and return them. Raises NotFound."""
 
 
-class TakenBack(Struct, frozen=True):
+class UndoneChange(Struct, frozen=True):
     """An undone change. `removed` are facts that the change had added, which are gone now;
     `restored` are facts that have their earlier state again.
     """
@@ -80,7 +80,7 @@ class ChangeCommands:
     def __init__(
         self,
         book: ChangeBook,
-        changing: Changing,
+        changing: FactChangeLog,
         validate: Callable[[bool], Awaitable[dict[str, Any]]],
     ) -> None:
         """`validate` runs the daily review of all facts; with True it changes nothing and returns
@@ -192,13 +192,13 @@ class ChangeCommands:
 
     async def _take_back(
         self, change_id: int | None = None, session: SessionKey | None = None
-    ) -> TakenBack:
-        """Undo a change and return what that did. Raises what `Changing.undo` raises."""
+    ) -> UndoneChange:
+        """Undo a change and return what that did. Raises what `FactChangeLog.undo` raises."""
         before = {fact.id: fact for fact in await self._book.all()}
         change = await self._changing.undo(change_id, session)
         after = {fact.id: fact for fact in await self._book.all()}
         touched = dict.fromkeys((change.new, *change.old))
-        return TakenBack(
+        return UndoneChange(
             change,
             removed=tuple(before[one] for one in touched if one in before and one not in after),
             restored=tuple(after[one] for one in change.old if one in after),
@@ -209,7 +209,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= _DIGITS
 
 
-def _taken_back_lines(done: TakenBack) -> Iterator[str]:
+def _taken_back_lines(done: UndoneChange) -> Iterator[str]:
     for fact in done.removed:
         yield fact_line("Taken back", fact)
     for fact in done.restored:

@@ -18,7 +18,7 @@ from agentd.interfaces.commands.declaration import (
 from agentd.interfaces.commands.plain import fields
 
 if TYPE_CHECKING:
-    from agentd.core.fact import Fact, FactHit, Learned, Matches
+    from agentd.core.fact import Fact, FactHit, Matches, OperationResult
     from agentd.core.turn import SessionKey
     from agentd.memory.graph.service import GraphAnswers
 
@@ -77,7 +77,7 @@ class FactCommandService(Protocol):
 
     async def keep(
         self, text: str, session: SessionKey = ..., category: Category | None = None
-    ) -> tuple[Learned, ...]:
+    ) -> tuple[OperationResult, ...]:
         """Keep words that are the owner's own: what is read out of them, or as they are."""
 
     async def matching(self, query: str, *, every: bool = False) -> Matches:
@@ -276,7 +276,7 @@ def certainly_meant(matches: Matches, query: str) -> tuple[Fact, ...]:
     return matches.all_sure if is_named or len(matches.sure) == 1 else ()
 
 
-def refusals(learned: Sequence[Learned]) -> list[dict[str, str]]:
+def refusals(learned: Sequence[OperationResult]) -> list[dict[str, str]]:
     """Return why parts were not kept: each reason as a code and in words."""
     reasons = (one.reason for one in learned if one.reason is not None)
     return [{"reason": str(reason), "text": REFUSED[reason]} for reason in reasons]
@@ -287,7 +287,7 @@ def fact_line(head: str, fact: Fact) -> str:
     return f"{head}: {fact.text} ({fact.id})"
 
 
-def _refusal_of(learned: Sequence[Learned]) -> InvalidRequest:
+def _refusal_of(learned: Sequence[OperationResult]) -> InvalidRequest:
     why = "; ".join(dict.fromkeys(one["text"] for one in refusals(learned)))
     return InvalidRequest(f"text: not remembered, {why}", cure="say it in other words")
 
@@ -302,7 +302,7 @@ def _only(matches: Matches) -> Fact:
     raise InvalidRequest(f"fact: {len(matches.sure)} facts say that", cure=f"give an id: {_LIST}")
 
 
-def _learned_lines(one: Learned) -> Iterator[str]:
+def _learned_lines(one: OperationResult) -> Iterator[str]:
     if one.reason is not None:
         yield f"Not remembered: {REFUSED[one.reason]}."
     if one.fact is not None:

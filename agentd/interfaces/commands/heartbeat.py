@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 from agentd.core.errors import InvalidRequest
 from agentd.core.times import parse_duration
 from agentd.interfaces.commands.declaration import MODEL_SECONDS, Group, Param, outcome_failed
-from agentd.interfaces.commands.plain import Times, fields, table, words
+from agentd.interfaces.commands.plain import TimeFormatter, fields, table, words
 
 if TYPE_CHECKING:
-    from agentd.core.beat import Beat, Standing
+    from agentd.core.beat import Beat, HeartbeatStatus
     from agentd.core.ports import BeatStore, Clock
     from agentd.core.turn import SessionKey
 
@@ -35,7 +35,7 @@ class HeartbeatControl(Protocol):
     async def entries(self) -> dict[str, str]:
         """Return the texts of the dated entries of HEARTBEAT.md by their hashes."""
 
-    async def status(self) -> Standing:
+    async def status(self) -> HeartbeatStatus:
         """Return whether the heartbeat is on, when the next beat is due, and how the last one
         ended.
         """
@@ -252,7 +252,7 @@ class HeartbeatCommands:
             f"/heartbeat knows no {text.strip()[:50]!r}", cure="write /heartbeat run"
         )
 
-    def _standing(self, standing: Standing) -> str:
+    def _standing(self, standing: HeartbeatStatus) -> str:
         if standing.next_due is None:
             return "The heartbeat is off."
         parts = [f"The heartbeat is due {self._local(standing.next_due)}"]
@@ -263,7 +263,7 @@ class HeartbeatCommands:
         return "; ".join(parts)
 
     def _local(self, at: datetime) -> str:
-        return Times(self._clock).short(at.isoformat())
+        return TimeFormatter(self._clock).short(at.isoformat())
 
 
 def _said(beat: Beat) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-from agentd.automation.jobs.agenda import Order
+from agentd.automation.jobs.agenda import JobRequest
 from agentd.core.errors import GraphOff, InvalidRequest
 from agentd.core.times import format_duration
 from agentd.interfaces.commands.declaration import MODEL_SECONDS, Group, Param, outcome_failed
@@ -14,7 +14,7 @@ from agentd.interfaces.commands.plain import fields, table, visible, words
 
 if TYPE_CHECKING:
     from agentd.automation.jobs.agenda import Agenda
-    from agentd.core.beat import Beat, Standing
+    from agentd.core.beat import Beat, HeartbeatStatus
     from agentd.core.evidence import Consolidated
     from agentd.core.job import JobRun
     from agentd.core.ports import BeatStore
@@ -47,7 +47,7 @@ class JobsHeartbeat(Protocol):
     async def run(self, *, force: bool = False) -> Beat:
         """Run a beat now."""
 
-    async def status(self) -> Standing:
+    async def status(self) -> HeartbeatStatus:
         """Return whether the heartbeat is on, when the next beat is due, and how the last one
         ended.
         """
@@ -270,7 +270,7 @@ class JobCommands:
     ) -> dict[str, Any]:
         """Add a job."""
         kind = "ask" if ask else "remind"
-        order = Order(text, at, within, every, cron, zone, kind, session, misfire, model)
+        order = JobRequest(text, at, within, every, cron, zone, kind, session, misfire, model)
         job, first = self._agenda.read(order)
         return {**self._agenda.described(await self._agenda.add(job, first)), **self._zone()}
 

@@ -12,7 +12,7 @@ from agentd.core.errors import FileMissing, FileUnreadable, InvalidRequest
 from agentd.core.screening.scanner import scan_change
 from agentd.core.search import Fusion, Hit, SearchQuery, Source
 from agentd.core.tool import FileAction
-from agentd.core.turn import MAIN, Kind
+from agentd.core.turn import MAIN, SessionKind
 from agentd.core.workspace import GRAPH_FOLDER, TARGETS, Reader, require_note
 from agentd.interfaces.commands import fact_words
 from agentd.interfaces.commands.declaration import NOTES, Group, Param, require_argument
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 IN_NOTES = Group("memory")
 
-_OWNER = Reader(MAIN, Kind.MAIN)
+_OWNER = Reader(MAIN, SessionKind.MAIN)
 _MOST = 20
 
 
-class NoteCommands:
+class NoteLineFinder:
     """Finds the lines of notes that contain a text, for `/forget` when no fact matches. No model is
     called.
     """

@@ -17,7 +17,7 @@ from agentd.interfaces.commands.facts import refusals
 from agentd.interfaces.commands.plain import fields
 
 if TYPE_CHECKING:
-    from agentd.core.fact import Learned
+    from agentd.core.fact import OperationResult
     from agentd.core.turn import SessionKey
 
 OFFERS = Group("facts")
@@ -38,7 +38,7 @@ class OwnerAsker(Protocol):
 class OfferedFacts(Protocol):
     """Port: keeps facts."""
 
-    async def keep_verbatim(self, sentence: str, session: SessionKey) -> Sequence[Learned]:
+    async def keep_verbatim(self, sentence: str, session: SessionKey) -> Sequence[OperationResult]:
         """Keep a sentence unchanged; the owner has said it or allowed it."""
 
 

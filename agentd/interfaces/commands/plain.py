@@ -22,7 +22,7 @@ _GAP = re.compile(r"(?<=\S) {2,}(?=\S)")  # between columns
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
-class Times:
+class TimeFormatter:
     """Formats times relative to the clock's now, in its zone."""
 
     def __init__(self, clock: Clock) -> None:

@@ -15,7 +15,7 @@ from agentd.interfaces.commands.declaration import Group
 from agentd.interfaces.commands.plain import counted, fields, span, spent, words
 
 if TYPE_CHECKING:
-    from agentd.core.beat import Standing
+    from agentd.core.beat import HeartbeatStatus
     from agentd.core.errors import BudgetReached
     from agentd.core.ports import Clock, Ledger
     from agentd.core.retention import Retained
@@ -45,7 +45,7 @@ class StatusParts(Struct, frozen=True):
     version: str
     started: float
     provider: Callable[[], Mapping[str, Any]]
-    heartbeat: Callable[[], Awaitable[Standing]]
+    heartbeat: Callable[[], Awaitable[HeartbeatStatus]]
     compaction: Callable[[], Mapping[str, Any] | None]
     index: Callable[[], Awaitable[IndexState]]
     retention: Callable[[], Retained]

@@ -104,7 +104,7 @@ class LoginCommands:
 RESOURCES = Group("")
 
 
-class Shelved(Protocol):
+class ResourceServer(Protocol):
     """Port: a server that may offer resources."""
 
     @property
@@ -150,7 +150,7 @@ def _servers_text(result: Mapping[str, Any]) -> str:
 class ResourceCommands:
     """The command that lists the servers' resources."""
 
-    def __init__(self, servers: Sequence[Shelved]) -> None:
+    def __init__(self, servers: Sequence[ResourceServer]) -> None:
         self._servers = tuple(servers)
 
     @RESOURCES.command(_servers_text, seconds=90.0)

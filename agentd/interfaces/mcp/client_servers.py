@@ -15,17 +15,17 @@ import structlog
 from agentd.core.errors import ShuttingDown
 from agentd.core.ports import Approver
 from agentd.core.tool import Approval, Decision
-from agentd.core.turn import Kind, SessionKey, kind_of
+from agentd.core.turn import SessionKey, SessionKind, kind_of
 from agentd.interfaces.mcp.link import ServerFault
 from agentd.interfaces.mcp.mcp_settings import McpServer, is_server_name
-from agentd.interfaces.mcp.server import RecallServer
+from agentd.interfaces.mcp.server import ToolServer
 
 log = structlog.get_logger()
 
 _MOST = 8  # servers of one session
 _LONGEST = 4000  # characters of a command
 
-Make = Callable[[str, McpServer], RecallServer]
+Make = Callable[[str, McpServer], ToolServer]
 
 
 class ClientServers:
@@ -38,15 +38,15 @@ class ClientServers:
         self._make = make
         self._own = own
         self._group: asyncio.TaskGroup | None = None
-        self._servers: dict[SessionKey, tuple[RecallServer, ...]] = {}
+        self._servers: dict[SessionKey, tuple[ToolServer, ...]] = {}
         self._digests: dict[SessionKey, str] = {}
 
     @property
-    def all(self) -> tuple[RecallServer, ...]:
+    def all(self) -> tuple[ToolServer, ...]:
         """The servers of all sessions."""
         return tuple(server for servers in self._servers.values() for server in servers)
 
-    def of(self, session: SessionKey) -> tuple[RecallServer, ...]:
+    def of(self, session: SessionKey) -> tuple[ToolServer, ...]:
         """Return the servers of one session."""
         return self._servers.get(session, ())
 
@@ -72,7 +72,7 @@ class ClientServers:
         yes. The same offer is asked about again only if he refused. `tell` gets a sentence for the
         user about each outcome.
         """
-        if kind_of(session) is not Kind.MAIN or self._group is None:
+        if kind_of(session) is not SessionKind.MAIN or self._group is None:
             tell("The MCP servers that this client offers are not used here.")
             return
         servers: dict[str, McpServer] = {}
@@ -163,7 +163,7 @@ def _question(servers: Mapping[str, McpServer], digest: str) -> Approval:
     )
 
 
-async def _get_to_know(server: RecallServer) -> None:
+async def _get_to_know(server: ToolServer) -> None:
     """Start the server once, so that its tools are listed and can be called. A failure is logged
     and shows in `status`.
     """

@@ -17,7 +17,7 @@ _EVENTS = 5000  # likewise
 _BLANK_LINE = re.compile(rb"\n\r?\n|\r\r")
 
 
-class Flooded(httpx2.TransportError):
+class BoundsExceeded(httpx2.TransportError):
     """The server sent more than the bounds allow."""
 
 
@@ -33,13 +33,13 @@ class HttpBounds:
         self._bytes = 0
 
     async def asked(self, request: httpx2.Request) -> None:
-        """Reset the counts with each POST, a message of agentd. Raises Flooded."""
+        """Reset the counts with each POST, a message of agentd. Raises BoundsExceeded."""
         self._require_calm()
         if request.method == "POST":
             self._events = self._bytes = 0
 
     async def answered(self, response: httpx2.Response) -> None:
-        """Wrap the body so that it is counted. Raises Flooded if the answer declares a size beyond
+        """Wrap the body so that it is counted. Raises BoundsExceeded if the answer declares a size beyond
         the bound or is compressed, in which case its size is unknown.
         """
         if int(response.headers.get("content-length", 0)) > _BODY:
@@ -52,7 +52,7 @@ class HttpBounds:
         response.stream = _Counted(response.stream, self, is_stream=is_stream)
 
     def count(self, size: int, events: int) -> None:
-        """Add bytes and ends of events. Raises Flooded beyond the bounds; the SDK bounds a single
+        """Add bytes and ends of events. Raises BoundsExceeded beyond the bounds; the SDK bounds a single
         event.
         """
         self._bytes += size
@@ -72,7 +72,7 @@ class HttpBounds:
 
     def _require_calm(self) -> None:
         if self.fault is not None:
-            raise Flooded(self.fault.message)
+            raise BoundsExceeded(self.fault.message)
 
 
 class _Counted(httpx2.AsyncByteStream):

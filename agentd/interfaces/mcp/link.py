@@ -20,7 +20,7 @@ Show = Callable[[str], None]
 Fill = Callable[[str, Mapping[str, Any]], Awaitable[FormAnswer]]
 
 
-class Said(Struct, frozen=True):
+class ServerDescription(Struct, frozen=True):
     """What a server says of itself: instructions, and tools as they came over the wire."""
 
     instructions: str
@@ -53,7 +53,7 @@ class Link(Protocol):
     async def introduce(self) -> None:
         """Do the handshake. Raises ServerFault."""
 
-    async def said(self) -> Said:
+    async def said(self) -> ServerDescription:
         """List the server's tools and instructions. Raises ServerFault."""
 
     async def call(
@@ -71,7 +71,7 @@ class Link(Protocol):
         """List the resources, up to a bound. Raises ServerFault."""
 
 
-class Dial(Protocol):
+class SessionOpener(Protocol):
     """Opens sessions with one server."""
 
     def __call__(self) -> AbstractAsyncContextManager[Link]:

@@ -27,7 +27,7 @@ from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.interfaces.mcp.link import LOGIN_NEEDED, ServerFault
 from agentd.interfaces.mcp.mcp_settings import McpServer
-from agentd.interfaces.mcp.server import RecallServer
+from agentd.interfaces.mcp.server import ToolServer
 from agentd.interfaces.mcp.waiting import within
 
 log = structlog.get_logger()
@@ -260,7 +260,7 @@ class Logins:
     """
 
     def __init__(
-        self, servers: Mapping[str, RecallServer], doors: Mapping[str, LoginDoor], clock: Clock
+        self, servers: Mapping[str, ToolServer], doors: Mapping[str, LoginDoor], clock: Clock
     ) -> None:
         self._servers = servers
         self._doors = doors

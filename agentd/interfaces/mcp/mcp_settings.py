@@ -12,13 +12,13 @@ from pydantic import AfterValidator, Field, model_validator
 
 from agentd.core.secrets import Reference
 from agentd.core.settings import (
-    Apart,
+    ActsOutside,
     FilePath,
+    NamedTables,
     PositiveDuration,
-    Reaches,
     SecretPlace,
     Settings,
-    Shown,
+    ShownAs,
     host_alone,
     program_alone,
 )
@@ -181,9 +181,9 @@ class McpSettings(Settings):
     servers: Annotated[
         dict[str, McpServer],
         AfterValidator(_checked_names),
-        Apart(McpServer),
-        Shown(_in_part),
-        Reaches("is started or called, and its tools are offered to the model"),
+        NamedTables(McpServer),
+        ShownAs(_in_part),
+        ActsOutside("is started or called, and its tools are offered to the model"),
     ] = Field(
         {},
         description="each server has a table of its own, by the name that its tools have in front",

@@ -14,9 +14,9 @@ from agentd.core.errors import ToolFailed
 from agentd.core.outside import replace_spans
 from agentd.core.ports import Approver
 from agentd.core.tool import Approval, Decision, FileIntent, ToolCall, ToolOutput
-from agentd.core.turn import Kind, TurnRequest
+from agentd.core.turn import SessionKind, TurnRequest
 from agentd.interfaces.mcp.catalogue import RESOURCE_TOOL
-from agentd.interfaces.mcp.server import RecallServer
+from agentd.interfaces.mcp.server import ToolServer
 from agentd.interfaces.mcp.tool import McpTool
 
 _MENTION = re.compile(r"(?:^|(?<=[\s(\"'“‘«]))@([a-z0-9][a-z0-9-]{0,23}):(\S{1,500})")
@@ -55,7 +55,7 @@ def _bare(uri: str) -> str:
 class Mentions:
     """Attaches mentioned resources to messages, under the permissions of `read_resource`."""
 
-    def __init__(self, servers: Sequence[RecallServer], approver: Approver, most: int) -> None:
+    def __init__(self, servers: Sequence[ToolServer], approver: Approver, most: int) -> None:
         """A resource's text is cut to `most` characters."""
         self._servers = {server.name: server for server in servers}
         self._approver = approver
@@ -67,7 +67,7 @@ class Mentions:
         words in his own sessions count. `tell` gets a sentence for each resource. If `may_ask` is
         false, a resource that needs the owner's yes is not read.
         """
-        if request.kind is not Kind.MAIN:
+        if request.kind is not SessionKind.MAIN:
             return request
         words = replace_spans(request.text, request.quoted, filling="\n")
         named = [one for one in mentions(words) if one.server in self._servers]

@@ -48,7 +48,7 @@ _PASSED_ON = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class CallOrder:
+class ProgramStart:
     """How to start a program. `environ` contains secrets and is left out of the repr."""
 
     command: tuple[str, ...]
@@ -158,7 +158,7 @@ class Program:
 
 
 @asynccontextmanager
-async def start_program(order: CallOrder) -> AsyncIterator[Program]:
+async def start_program(order: ProgramStart) -> AsyncIterator[Program]:
     """Run a program for as long as the block runs. Raises ServerFault if it cannot be started."""
     loop = asyncio.get_running_loop()
     try:

@@ -18,10 +18,10 @@ from agentd.core.errors import ConfigError
 from agentd.core.paths import expanded
 from agentd.core.redaction import Redactor
 from agentd.core.secrets import Reference, find_secret
-from agentd.interfaces.mcp.link import Dial, Link, ServerFault
+from agentd.interfaces.mcp.link import Link, ServerFault, SessionOpener
 from agentd.interfaces.mcp.logins import LoginDoor, LoginStore, LoginWay
 from agentd.interfaces.mcp.mcp_settings import McpServer
-from agentd.interfaces.mcp.program import CallOrder, environment, start_program
+from agentd.interfaces.mcp.program import ProgramStart, environment, start_program
 
 _GRACE = 1.0  # seconds
 
@@ -59,8 +59,8 @@ def dial(
     redactor: Redactor,
     grace: float = _GRACE,
     store: LoginStore | None = None,
-) -> Dial:
-    """Return the Dial of a server: over a program, or over HTTP with a bearer token or the login in
+) -> SessionOpener:
+    """Return the SessionOpener of a server: over a program, or over HTTP with a bearer token or the login in
     `store`. Secrets are looked up at each start and added to `redactor`.
 
     Opening a session raises ServerFault if a secret or a login is missing, or the server cannot be
@@ -73,11 +73,11 @@ def dial(
         except ConfigError as error:
             raise ServerFault("no_secret", error.message, cure=error.cure) from None
 
-    def order() -> CallOrder:
+    def order() -> ProgramStart:
         own = environment(environ)
         folder = expanded(server.cwd or own.get("HOME") or "/")
         secrets = {name: secret(text, f"secrets.{name}") for name, text in server.secrets.items()}
-        return CallOrder(server.command, folder, {**own, **server.env, **secrets}, grace)
+        return ProgramStart(server.command, folder, {**own, **server.env, **secrets}, grace)
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[Link]:

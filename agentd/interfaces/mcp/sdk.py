@@ -26,7 +26,14 @@ from pydantic import BaseModel, ValidationError
 from agentd import __version__
 from agentd.core.form import UNASKED, FormAction, FormAnswer
 from agentd.interfaces.mcp.http_bounds import HttpBounds
-from agentd.interfaces.mcp.link import Fill, ListedResource, Said, ServerAnswer, ServerFault, Show
+from agentd.interfaces.mcp.link import (
+    Fill,
+    ListedResource,
+    ServerAnswer,
+    ServerDescription,
+    ServerFault,
+    Show,
+)
 from agentd.interfaces.mcp.program import Program
 
 _PAGES = 20
@@ -95,7 +102,7 @@ class SdkLink:
         except (ValidationError, RuntimeError) as error:
             raise _nonsense(error) from None
 
-    async def said(self) -> Said:
+    async def said(self) -> ServerDescription:
         """List the server's tools and instructions; clears `changed`. Raises ServerFault."""
         self.changed.clear()
         tools: list[Mapping[str, Any]] = []
@@ -109,7 +116,9 @@ class SdkLink:
             if not cursor:
                 break
         instructions = self._session.instructions or ""
-        return Said(instructions, tuple(tools), has_resources=bool(has and has.resources))
+        return ServerDescription(
+            instructions, tuple(tools), has_resources=bool(has and has.resources)
+        )
 
     async def call(
         self, tool: str, arguments: Mapping[str, Any], show: Show, fill: Fill | None

@@ -21,13 +21,13 @@ from agentd.core.redaction import Redactor
 from agentd.interfaces.mcp.catalogue import RESOURCE, RESOURCE_TOOL, Catalogue, CatalogueEntry
 from agentd.interfaces.mcp.link import (
     LOGIN_NEEDED,
-    Dial,
     Fill,
     Link,
     ListedResource,
-    Said,
     ServerAnswer,
+    ServerDescription,
     ServerFault,
+    SessionOpener,
     Show,
 )
 from agentd.interfaces.mcp.mcp_settings import McpServer
@@ -60,14 +60,14 @@ class ServerState(StrEnum):
     PAUSED = "paused"  # failed; not started again before a pause has passed
 
 
-class RecallServer:
+class ToolServer:
     """An MCP server that is configured or that a client offered, running or not."""
 
     def __init__(
         self,
         name: str,
         settings: McpServer,
-        dial: Dial,
+        dial: SessionOpener,
         catalogue: Catalogue,
         clock: Clock,
         redactor: Redactor,
@@ -356,7 +356,7 @@ class RecallServer:
 
     async def _relist(self, link: Link) -> None:
         async with self._listing:
-            said: Said = await link.said()
+            said: ServerDescription = await link.said()
             self._listed = self._clock.monotonic()
             tools = [*said.tools]
             names = {one.get("name") for one in tools}

@@ -16,11 +16,11 @@ from agentd.core.ports import FormAsker, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.text import shorten
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
-from agentd.core.turn import Kind
+from agentd.core.turn import SessionKind
 from agentd.interfaces.mcp.catalogue import CatalogueEntry, Definition
 from agentd.interfaces.mcp.link import Fill, ServerFault
 from agentd.interfaces.mcp.schema import flat, mismatch
-from agentd.interfaces.mcp.server import RecallServer
+from agentd.interfaces.mcp.server import ToolServer
 from agentd.interfaces.tools.fence import in_backticks, printable
 
 log = structlog.get_logger()
@@ -36,7 +36,7 @@ class McpTool:
 
     def __init__(
         self,
-        server: RecallServer,
+        server: ToolServer,
         entry: CatalogueEntry,
         *,
         vouched: bool,
@@ -99,7 +99,7 @@ class McpTool:
         which nobody may be asked.
         """
         forms = self._forms
-        if forms is None or call.origin.is_silent or call.kind is not Kind.MAIN:
+        if forms is None or call.origin.is_silent or call.kind is not SessionKind.MAIN:
             return None
 
         async def fill(message: str, schema: Mapping[str, Any]) -> FormAnswer:

@@ -45,7 +45,7 @@ def without_marks(text: str) -> str:
     return MARK.sub(lambda match: f"&lt;!--{match.group()[4:]}", text)
 
 
-class PlaceNames(Protocol):
+class OutsideNames(Protocol):
     """Port: knows which names come from outside. The workspace knows it of files, recall also of
     transcripts and lines.
     """
@@ -55,7 +55,7 @@ class PlaceNames(Protocol):
 
 
 async def places_output(
-    names: PlaceNames, text: str, places: Iterable[str], *, outside: bool = False
+    names: OutsideNames, text: str, places: Iterable[str], *, outside: bool = False
 ) -> ToolOutput:
     """Return the output of a tool that shows the names of files, folders or transcripts. It is
     tainted if `outside` is set or text from outside has named one of the places: a name may be

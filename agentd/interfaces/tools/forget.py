@@ -15,8 +15,8 @@ from agentd.core.fact import Fact
 from agentd.core.ports import FactService, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
-from agentd.core.turn import Kind
-from agentd.interfaces.tools.fence import PlaceNames, places_output
+from agentd.core.turn import SessionKind
+from agentd.interfaces.tools.fence import OutsideNames, places_output
 
 _CURE = "Ask the user to send “/forget …” himself."
 _MOST = 10  # facts that are listed
@@ -42,7 +42,7 @@ class Forget:
 
     spec = _SPEC
 
-    def __init__(self, facts: FactService, names: PlaceNames) -> None:
+    def __init__(self, facts: FactService, names: OutsideNames) -> None:
         self._facts = facts
         self._names = names
 
@@ -50,7 +50,7 @@ class Forget:
         """Return what was erased, without repeating it, and which places still mention it. Raises
         ToolFailed.
         """
-        if call.kind is not Kind.MAIN:
+        if call.kind is not SessionKind.MAIN:
             raise ToolFailed("this session cannot erase facts about the owner")
         if call.origin.is_silent:
             raise ToolFailed("this turn runs without the user: it cannot erase facts", cure=_CURE)

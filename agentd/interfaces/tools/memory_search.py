@@ -8,7 +8,7 @@ from typing import Any
 from agentd.core.errors import ToolFailed
 from agentd.core.ports import Recall, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
-from agentd.core.search import Chunk, EmptyReason, Hit, Lack, SearchQuery, Source
+from agentd.core.search import Chunk, EmptyReason, Hit, SearchQuery, SearchShortfall, Source
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.workspace import Reader
 from agentd.interfaces.tools.fence import in_backticks, lines_heading, places_output
@@ -56,19 +56,19 @@ EMPTY: Mapping[str, str] = {
     EmptyReason.NOTHING_FITS: "Nothing that was found seems to answer. Try other words.",
     EmptyReason.BUDGET: "Something matches, but it is longer than max_tokens.",
     EmptyReason.SCOPE: "These sources cannot be searched from this session.",
-    Lack.INDEXING: "Nothing matches so far, but the index is still being built.",
-    Lack.WARMING: "No word of it stands anywhere; search by meaning is still being loaded.",
-    Lack.VECTORS_MISSING: "Nothing matches so far, but not all is ready for search by meaning.",
-    Lack.EMBEDDER_DOWN: "No word of it stands anywhere; search by meaning is out of order.",
-    Lack.EMBEDDER_SLOW: "No word of it stands anywhere; search by meaning took too long.",
+    SearchShortfall.INDEXING: "Nothing matches so far, but the index is still being built.",
+    SearchShortfall.WARMING: "No word of it stands anywhere; search by meaning is still being loaded.",
+    SearchShortfall.VECTORS_MISSING: "Nothing matches so far, but not all is ready for search by meaning.",
+    SearchShortfall.EMBEDDER_DOWN: "No word of it stands anywhere; search by meaning is out of order.",
+    SearchShortfall.EMBEDDER_SLOW: "No word of it stands anywhere; search by meaning took too long.",
 }
 DEGRADED: Mapping[str, str] = {
     EmptyReason.BUDGET: "The best of what matches is longer than max_tokens and is left out.",
-    Lack.INDEXING: "The index is still being built.",
-    Lack.WARMING: "Found by words alone; search by meaning is still being loaded.",
-    Lack.VECTORS_MISSING: "Not all is ready for search by meaning yet.",
-    Lack.EMBEDDER_DOWN: "The best search by meaning is out of order: try the words that may stand there.",
-    Lack.EMBEDDER_SLOW: "The best search by meaning took too long and was left out.",
+    SearchShortfall.INDEXING: "The index is still being built.",
+    SearchShortfall.WARMING: "Found by words alone; search by meaning is still being loaded.",
+    SearchShortfall.VECTORS_MISSING: "Not all is ready for search by meaning yet.",
+    SearchShortfall.EMBEDDER_DOWN: "The best search by meaning is out of order: try the words that may stand there.",
+    SearchShortfall.EMBEDDER_SLOW: "The best search by meaning took too long and was left out.",
 }
 
 

@@ -37,7 +37,7 @@ from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.redaction import Redactor
 from agentd.core.screening.scanner import Suspicion, scan_change
 from agentd.core.tool import Approval, FileAction, FileIntent, Intent, ToolCall, ToolOutput
-from agentd.core.turn import Kind, Origin, SessionKey
+from agentd.core.turn import Origin, SessionKey, SessionKind
 from agentd.core.workspace import (
     BOOTSTRAP_PATH,
     FACTS_PATH,
@@ -153,7 +153,7 @@ class MemoryWrite:
     def _permit(self, call: ToolCall, change: NoteChange, *, is_entry: bool) -> None:
         runs_alone = call.origin.is_silent
         if (
-            call.kind is not Kind.MAIN
+            call.kind is not SessionKind.MAIN
         ):  # its words are those of others: the owner is asked for each write
             if runs_alone or self._workspace.is_owner_only(change.path):
                 raise _forbidden(change.path)
@@ -195,7 +195,7 @@ class MemoryWrite:
         is_hidden = any(suspicion.is_high for suspicion in found)
         ask = (
             call.careful
-            or call.kind is not Kind.MAIN
+            or call.kind is not SessionKind.MAIN
             or (call.tainted and stamp is None)
             or self._workspace.is_protected(change.path)
             or (change.mode is not WriteMode.APPEND and alters_marks(before, after))
@@ -227,7 +227,7 @@ class MemoryWrite:
         try:
             return await self._workspace.plan(change.path, change.mode.action, data)
         except PathRefused:
-            if call.kind is Kind.MAIN:
+            if call.kind is SessionKind.MAIN:
                 raise
             raise _forbidden(change.path) from None  # do not tell others what is there
 
@@ -259,13 +259,13 @@ class MemoryWrite:
         """
         if any(suspicion.is_high for suspicion in found):
             return "once"
-        if call.kind is not Kind.MAIN or not self._workspace.is_protected(path):
+        if call.kind is not SessionKind.MAIN or not self._workspace.is_protected(path):
             return "once"
         # A new file with the name BOOTSTRAP.md needs a new yes.
         life = await self._workspace.life(BOOTSTRAP_PATH)
         return f"bootstrap:{life}:{path}" if life else "once"
 
-    async def _current(self, path: str, kind: Kind) -> tuple[str | None, str]:
+    async def _current(self, path: str, kind: SessionKind) -> tuple[str | None, str]:
         try:
             view = await self._workspace.read(path, Reader(_SELF, kind))
         except FileMissing:
@@ -278,12 +278,12 @@ class MemoryWrite:
         seen = await self._workspace.has_seen(intent.path, intent.before, reader)
         kind = "model" if call.origin is Origin.USER else str(call.origin)
         # What the owner has allowed counts as his; what others write stays theirs, even if allowed.
-        is_his = call.approved and call.kind is Kind.MAIN
+        is_his = call.approved and call.kind is SessionKind.MAIN
         by = Author(
             kind,
             call.session,
             call.id,
-            tainted=not is_his and (call.tainted or call.kind is not Kind.MAIN),
+            tainted=not is_his and (call.tainted or call.kind is not SessionKind.MAIN),
             approved=is_his,
         )
         await self._workspace.apply(intent, reader if seen else Reader(_SELF, call.kind), by)

@@ -11,7 +11,7 @@ from agentd.core.errors import ToolFailed
 from agentd.core.ports import Outbox, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Intent, ToolCall, ToolOutput
-from agentd.core.turn import Kind, Origin
+from agentd.core.turn import Origin, SessionKind
 from agentd.interfaces.tools.fence import printable
 
 _CHARS = 4_000
@@ -47,7 +47,7 @@ class Notify:
         """Return that the alert was stored, or that it repeats one of the last 24 hours. Raises
         ToolFailed if the session may not alert, or the text is missing or too long.
         """
-        if call.kind is not Kind.MAIN:
+        if call.kind is not SessionKind.MAIN:
             raise ToolFailed("this session cannot alert the owner")
         text = printable(str(call.input["text"])).strip()
         if not text:

@@ -12,11 +12,11 @@ import hashlib
 from collections.abc import Sequence
 
 from agentd.core.errors import ToolFailed
-from agentd.core.fact import Learned, Refusal
+from agentd.core.fact import OperationResult, Refusal
 from agentd.core.ports import FactService, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
-from agentd.core.turn import Kind
+from agentd.core.turn import SessionKind
 from agentd.interfaces.tools.fence import printable
 
 _SPEC = ToolSpec(
@@ -57,7 +57,7 @@ class Remember:
 
     async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return what was kept and what it replaced. Raises ToolFailed."""
-        if call.kind is not Kind.MAIN:
+        if call.kind is not SessionKind.MAIN:
             raise ToolFailed("this session cannot keep facts about the owner")
         if call.origin.is_silent:
             raise ToolFailed(
@@ -90,13 +90,13 @@ class Remember:
 
     async def _ask_and_keep(self, text: str, call: ToolCall, host: ToolHost) -> ToolOutput:
         if not text:
-            return answer([Learned(reason=Refusal.EMPTY)])
+            return answer([OperationResult(reason=Refusal.EMPTY)])
         if not await host.approve(Approval(f"Remember: “{text}”", _digest(text))):
             return ToolOutput("The user did not want this remembered.", is_error=True)
         return answer(await self._facts.keep_verbatim(text, call.session))
 
 
-def answer(learned: Sequence[Learned]) -> ToolOutput:
+def answer(learned: Sequence[OperationResult]) -> ToolOutput:
     """Return the tool's output for what was learned; an error if every fact was refused."""
     refused = [one.reason for one in learned if one.reason is not None]
     if len(refused) == len(learned):
@@ -105,7 +105,7 @@ def answer(learned: Sequence[Learned]) -> ToolOutput:
     return ToolOutput("\n".join(_line(one) for one in learned if one.reason is None))
 
 
-def _line(learned: Learned) -> str:
+def _line(learned: OperationResult) -> str:
     old = " ".join(fact.text for fact in learned.gone)
     if learned.fact is None:
         return f"No longer so: {old}"

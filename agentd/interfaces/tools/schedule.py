@@ -13,14 +13,14 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from agentd.automation.jobs.agenda import Agenda, Order
+from agentd.automation.jobs.agenda import Agenda, JobRequest
 from agentd.core.clock import minute
 from agentd.core.errors import NotFound, ToolFailed
 from agentd.core.job import Job, NewJob, schedule_options
 from agentd.core.ports import Clock, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
-from agentd.core.turn import Kind
+from agentd.core.turn import SessionKind
 from agentd.interfaces.tools.fence import printable
 
 _TEXT = {"type": "string"}
@@ -71,7 +71,7 @@ class ScheduleCreate:
         if (known := await self._agenda.find(key)) is not None:
             return self._scheduled(known)
         words = {name: printable(str(value)) for name, value in call.input.items()}
-        job, first = self._agenda.read(Order(**words, created_by="model"))
+        job, first = self._agenda.read(JobRequest(**words, created_by="model"))
         if len(job.text) > _MOST_CHARS:
             msg = f"the text has {len(job.text)} characters; at most {_MOST_CHARS} are allowed"
             raise ToolFailed(msg, cure="Put the details into a file and name it.")
@@ -148,7 +148,7 @@ class ScheduleCancel:
 
 
 def _permit(call: ToolCall, what: str, *, silent: bool = False) -> None:
-    if call.kind is not Kind.MAIN:
+    if call.kind is not SessionKind.MAIN:
         msg = f"this session cannot {what} the owner's jobs"
         raise ToolFailed(msg)
     if not silent and call.origin.is_silent:

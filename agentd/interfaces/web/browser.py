@@ -17,7 +17,7 @@ from agentd.interfaces.web.web_settings import TOOLS, WebSettings
 _CURE = "`make run EXTRAS=web` in the checkout, or `pip install 'agentd-daemon[web]'`"
 
 
-class Opened(Protocol):
+class LoadedWeb(Protocol):
     """Port: the web with its libraries loaded."""
 
     async def read(self, url: str) -> str:
@@ -36,7 +36,7 @@ class Browser:
     def __init__(
         self,
         settings: WebSettings,
-        opened: Callable[[], Opened],
+        opened: Callable[[], LoadedWeb],
         find: Callable[[str], object | None] = importlib.util.find_spec,
     ) -> None:
         """`opened` imports the libraries and returns the web; `find` looks for an installed package
@@ -44,7 +44,7 @@ class Browser:
         """
         self._settings = settings
         self._opened = opened
-        self._web: Opened | None = None
+        self._web: LoadedWeb | None = None
         self._failed: WebFault | None = None
         self._is_missing = settings.enabled and find("trafilatura") is None
 
@@ -100,7 +100,7 @@ class Browser:
             "reason": "missing" if self._is_missing else self._failed.kind if self._failed else "",
         }
 
-    async def _loaded(self) -> Opened:
+    async def _loaded(self) -> LoadedWeb:
         if self._web is None:
             self._web = await asyncio.to_thread(self._opened)  # a tenth of a second
         return self._web
@@ -108,14 +108,14 @@ class Browser:
 
 def opening(
     settings: WebSettings, environ: Mapping[str, str], folder: Path, redactor: Redactor
-) -> Callable[[], Opened]:
+) -> Callable[[], LoadedWeb]:
     """Return the function that imports the libraries and opens the web as configured."""
     return partial(_load, settings, environ, folder, redactor)
 
 
 def _load(
     settings: WebSettings, environ: Mapping[str, str], folder: Path, redactor: Redactor
-) -> Opened:
+) -> LoadedWeb:
     from agentd.interfaces.web.reading import open_web
 
     return open_web(settings, environ, folder, redactor)

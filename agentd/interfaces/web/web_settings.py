@@ -13,11 +13,11 @@ from pydantic import AfterValidator, Field, model_validator
 from agentd.core.links import FETCH, SEARCH
 from agentd.core.secrets import Reference
 from agentd.core.settings import (
+    ActsOutside,
     PositiveDuration,
-    Reaches,
     SecretPlace,
     Settings,
-    Shown,
+    ShownAs,
     at_defaults,
     host_alone,
 )
@@ -82,7 +82,7 @@ class WebSearchSettings(Settings):
     service: Literal["", "searxng", "brave"] = Field(
         "", description='"searxng" for one of your own, "brave" for that with a key; empty: none'
     )
-    url: Annotated[str, Shown(host_alone), Reaches("is sent what is searched for")] = Field(
+    url: Annotated[str, ShownAs(host_alone), ActsOutside("is sent what is searched for")] = Field(
         "", description="its address; Brave has one by itself"
     )
     key: SecretPlace = Field(
@@ -122,7 +122,7 @@ def _is_web(url: str) -> bool:
 class WebSettings(Settings):
     """Pages of the web and searches in it (docs/web.md)."""
 
-    enabled: Annotated[bool, Reaches("lets pages of the web be read")] = Field(
+    enabled: Annotated[bool, ActsOutside("lets pages of the web be read")] = Field(
         False, description="offer web_fetch, and web_search where [web.search] names a service"
     )
     permission: Permission = Field(
@@ -132,7 +132,7 @@ class WebSettings(Settings):
         {}, description='single tools, like { web_fetch = "allow", web_search = "deny" }'
     )
     silent: Annotated[
-        tuple[str, ...], AfterValidator(_checked_names), Reaches("is called by beats and jobs")
+        tuple[str, ...], AfterValidator(_checked_names), ActsOutside("is called by beats and jobs")
     ] = Field((), description="what beats and jobs may call, where nobody is asked")
     allowed_hosts: Hosts = Field(
         (), description='only these and what is below them, like ["example.org"]; empty: all'
@@ -144,7 +144,7 @@ class WebSettings(Settings):
     private: Annotated[
         tuple[str, ...],
         AfterValidator(_checked_networks),
-        Reaches("is a network of yours that pages may be read from"),
+        ActsOutside("is a network of yours that pages may be read from"),
     ] = Field((), description='private networks that may be read all the same: ["192.168.1.0/24"]')
     timeout: PositiveDuration = Field(
         timedelta(seconds=20), description="how long a page may take, from its name to its text"

@@ -14,7 +14,7 @@ from agentd.core.ports import Tool, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.text import shorten
 from agentd.core.tool import Intent, ToolCall, ToolOutput
-from agentd.core.turn import Kind, Origin, TurnRequest
+from agentd.core.turn import Origin, SessionKind, TurnRequest
 from agentd.interfaces.tools.fence import in_backticks
 from agentd.interfaces.web.web_faults import WebFault
 from agentd.interfaces.web.web_settings import WebSettings
@@ -128,10 +128,10 @@ class WebSource:
         return tool, call
 
     def _offered(self, request: TurnRequest) -> dict[str, Tool]:
-        if not request.is_silent and request.kind is Kind.MAIN:
+        if not request.is_silent and request.kind is SessionKind.MAIN:
             return self._tools
         # Jobs may run in isolated sessions, whose kind is not MAIN; they are the owner's as well.
-        is_his = request.origin in _BACKGROUND and request.kind is not Kind.GROUP
+        is_his = request.origin in _BACKGROUND and request.kind is not SessionKind.GROUP
         listed = self._silent if is_his else frozenset()
         return {name: tool for name, tool in self._tools.items() if name in listed}
 

@@ -17,7 +17,7 @@ from agentd.core.fact import (
     FactHit,
     FactOperation,
     ForgetRequest,
-    Learned,
+    OperationResult,
 )
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, FactIndex, FactStore, Workspace
@@ -73,12 +73,12 @@ class FactBook:
         *,
         session: SessionKey = NO_SESSION,
         marks: Mapping[SessionKey, int] | None = None,
-    ) -> tuple[Learned, ...]:
+    ) -> tuple[OperationResult, ...]:
         """See Facts."""
         ids = [i for operation in operations for i in operation.ids]
         texts = [operation.text for operation in operations if operation.text]
 
-        async def make(known: Known) -> tuple[tuple[Learned, ...], PageChange]:
+        async def make(known: Known) -> tuple[tuple[OperationResult, ...], PageChange]:
             context = await self._state.context(known, session=session, ids=ids, texts=texts)
             size = _OPERATION * len(operations)
             return await quietly(size, lambda: changes.learned(known, operations, context, marks))
@@ -141,10 +141,10 @@ class FactBook:
         _, (change,) = await self._state.change(make)
         return change
 
-    async def accept(self, fact_ids: Sequence[str]) -> tuple[Learned, ...]:
+    async def accept(self, fact_ids: Sequence[str]) -> tuple[OperationResult, ...]:
         """Make proposed facts active. Raises NotFound."""
 
-        async def make(known: Known) -> tuple[tuple[Learned, ...], PageChange]:
+        async def make(known: Known) -> tuple[tuple[OperationResult, ...], PageChange]:
             return changes.accepted(known, fact_ids, await self._state.context(known))
 
         return _with_stored_changes(*await self._state.change(make))
@@ -240,8 +240,8 @@ class FactBook:
 
 
 def _with_stored_changes(
-    learned: Sequence[Learned], stored: Sequence[FactChange]
-) -> tuple[Learned, ...]:
+    learned: Sequence[OperationResult], stored: Sequence[FactChange]
+) -> tuple[OperationResult, ...]:
     """Return the results with their changes as stored; both are in the same order."""
     changes_made = iter(stored)
     return tuple(

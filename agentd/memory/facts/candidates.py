@@ -19,7 +19,15 @@ from math import log
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentd.core.erasure import MASK, Erasure, Mark, Sought, Written, mask_spans, sentences_in
+from agentd.core.erasure import (
+    MASK,
+    Erasure,
+    PlacedWords,
+    StoredText,
+    UntracedFact,
+    mask_spans,
+    sentences_in,
+)
 from agentd.core.fact import Mention
 from agentd.core.spans import Span, within
 from agentd.core.text import UNSPACED, at_first_use, is_unspaced, plain
@@ -46,11 +54,11 @@ _BEFORE, _CLOSE = timedelta(minutes=10), timedelta(seconds=1)  # from typing to 
 _VERSION = re.compile(r"@\d+:\d+$")
 
 
-class Also(Struct, frozen=True):
+class OtherMention(Struct, frozen=True):
     """A mention that stays unless the user names it, with the marks that would erase it."""
 
     mention: Mention
-    marks: tuple[Mark, ...]
+    marks: tuple[PlacedWords, ...]
 
 
 class Candidate(Struct, frozen=True):
@@ -64,7 +72,7 @@ class Candidate(Struct, frozen=True):
     words: frozenset[str] = frozenset()
 
 
-class Words:
+class SoughtWords:
     """A set of words, in counted form, to search for in many texts."""
 
     def __init__(self, wanted: frozenset[str]) -> None:
@@ -117,20 +125,20 @@ class Survey(Struct):
     that lost nothing.
     """
 
-    sought: Sequence[Sought]
+    sought: Sequence[UntracedFact]
     near: Mapping[str, Collection[Near]] = field(default_factory=dict)
-    quoted: Mapping[str, Collection[tuple[Mark, datetime]]] = field(default_factory=dict)
+    quoted: Mapping[str, Collection[tuple[PlacedWords, datetime]]] = field(default_factory=dict)
     is_thorough: bool = False  # no word is skipped
-    twins: list[Mark] = field(default_factory=list)
-    asking: dict[str, Written] = field(default_factory=dict)
+    twins: list[PlacedWords] = field(default_factory=list)
+    asking: dict[str, StoredText] = field(default_factory=dict)
     more: int = 0  # mentions that `mentions` left out, at least
     size: int = 0  # texts
     counts: Counter[str] = field(default_factory=Counter)  # number of texts by word
-    _by_word: dict[str, deque[Written]] = field(default_factory=dict)
-    _besides: dict[str, list[Written]] = field(default_factory=lambda: defaultdict(list))
-    _naming: deque[Written] = field(default_factory=lambda: deque(maxlen=_MOST_NAMING))
+    _by_word: dict[str, deque[StoredText]] = field(default_factory=dict)
+    _besides: dict[str, list[StoredText]] = field(default_factory=lambda: defaultdict(list))
+    _naming: deque[StoredText] = field(default_factory=lambda: deque(maxlen=_MOST_NAMING))
     _names: frozenset[str] = frozenset()  # words that are significant however frequent
-    _words: Words = field(default_factory=lambda: Words(frozenset()))
+    _words: SoughtWords = field(default_factory=lambda: SoughtWords(frozenset()))
     _common: set[str] = field(default_factory=set)  # words found to be common
     _expected: int = 0  # texts
     # Fact ids by the place at which texts are read whatever they say.
@@ -138,7 +146,7 @@ class Survey(Struct):
 
     def __post_init__(self) -> None:
         """Compute the words to search for, and the places to read whatever they contain."""
-        self._words = Words(frozenset(chain.from_iterable(self._wordings())))
+        self._words = SoughtWords(frozenset(chain.from_iterable(self._wordings())))
         self._names = words_of(" ".join(chain.from_iterable(map(_telling_names, self.sought))))
         for one in self.sought:
             for where in one.rows:
@@ -149,24 +157,24 @@ class Survey(Struct):
                     self._places[f"{path}:{line}"].add(one.id)
 
     def may_be(self, text: str, where: str) -> bool:
-        """See Wanted."""
+        """See TextFilter."""
         return where in self._places or self._words.stand_in(text)
 
     def among(self, texts: Sequence[str]) -> Sequence[int]:
-        """See Wanted."""
+        """See TextFilter."""
         return self._words.among(texts)
 
     @property
     def places(self) -> Collection[str]:
-        """See Wanted."""
+        """See TextFilter."""
         return self._places.keys()
 
     def looked_for(self) -> Callable[[str], bool]:
-        """See Wanted."""
+        """See TextFilter."""
         return self._words.stand_in
 
     def expect(self, count: int) -> None:
-        """See Wanted."""
+        """See TextFilter."""
         self._expected += count
 
     @property
@@ -180,10 +188,10 @@ class Survey(Struct):
         )
 
     def pass_over(self, count: int) -> None:
-        """See Wanted."""
+        """See TextFilter."""
         self.size += count
 
-    def add(self, texts: Iterable[Written]) -> None:
+    def add(self, texts: Iterable[StoredText]) -> None:
         """Look through more texts. Blocking."""
         for written in texts:
             self.size += 1
@@ -210,7 +218,7 @@ class Survey(Struct):
         by_user = {w.text for w in self._all() if w.by_user}
         found: dict[str, Candidate] = {}
         for one in self.sought:
-            rare = Words(self._rare(one))
+            rare = SoughtWords(self._rare(one))
             for written in self._likeliest(one, rare, erasure):
                 text = written.text
                 if text in by_user and _VERSION.search(written.where):
@@ -229,7 +237,7 @@ class Survey(Struct):
         """The words, in counted form, by which a text mentions one of the facts."""
         return frozenset(chain.from_iterable(map(self._telling, self.sought)))
 
-    def believed(self, marks: Sequence[Mark]) -> tuple[Mark, ...]:
+    def believed(self, marks: Sequence[PlacedWords]) -> tuple[PlacedWords, ...]:
         """Return the marks without doubtful ones: those in the user's words that name no fact, or
         that leave nothing of his text, unless the text is known to state a fact or to ask to forget
         it. A model that marks a whole text may be wrong.
@@ -245,13 +253,13 @@ class Survey(Struct):
         }
         return tuple(mark for mark in told if mark.where not in whole)
 
-    def mentions(self, erasure: Erasure, *, is_done: bool = False) -> tuple[Also, ...]:
+    def mentions(self, erasure: Erasure, *, is_done: bool = False) -> tuple[OtherMention, ...]:
         """Return the user's sentences that stay and mention the facts, each once, in an order that
         later texts do not change; once the erasure `is_done`, also sentences that agentd wrote into
         files. Of very many, return those with the rarest words; `more` counts the rest.
         """
-        telling = Words(self.telling)
-        found: list[tuple[float, Written, Span, str]] = []
+        telling = SoughtWords(self.telling)
+        found: list[tuple[float, StoredText, Span, str]] = []
         for written in self._all():
             is_told = written.by_user or (is_done and written.is_in_file)
             if not is_told or written.where.startswith(_TYPED):
@@ -262,7 +270,7 @@ class Survey(Struct):
                 if shared := telling.found(left):
                     found.append((self._weight(shared), written, (start, end), left))
         found.sort(key=lambda one: (*_order(one[1]), one[2]))
-        same: dict[str, list[tuple[float, Written, Span, str]]] = defaultdict(list)
+        same: dict[str, list[tuple[float, StoredText, Span, str]]] = defaultdict(list)
         for one in found:
             same[plain(one[3])].append(one)
         rarest = sorted(same.values(), key=lambda several: -several[0][0])
@@ -270,14 +278,14 @@ class Survey(Struct):
         kept = sorted(rarest[:_MOST_TOLD], key=lambda s: (*_order(s[0][1]), s[0][2]))
         return tuple(self._also(n, several) for n, several in enumerate(kept, start=1))
 
-    def _also(self, n: int, several: Sequence[tuple[float, Written, Span, str]]) -> Also:
+    def _also(self, n: int, several: Sequence[tuple[float, StoredText, Span, str]]) -> OtherMention:
         """Return one mention for all sentences with the same words."""
         places = tuple(dict.fromkeys(written.where for _, written, _, _ in several))
         marks = (self._marks(written, span) for _, written, span, _ in several)
         told = Mention(n, places[0], several[0][3], places[1:])
-        return Also(told, tuple(dict.fromkeys(chain.from_iterable(marks))))
+        return OtherMention(told, tuple(dict.fromkeys(chain.from_iterable(marks))))
 
-    def _marks(self, written: Written, span: Span) -> tuple[Mark, ...]:
+    def _marks(self, written: StoredText, span: Span) -> tuple[PlacedWords, ...]:
         """Return the marks for one sentence of a text, including its copies in input histories and
         former versions.
         """
@@ -287,9 +295,9 @@ class Survey(Struct):
             if w.text == written.text and (w.where.startswith(_TYPED) or _VERSION.search(w.where))
         )
         said = written.text[slice(*span)]
-        return tuple(Mark(where, said) for where in dict.fromkeys((written.where, *copies)))
+        return tuple(PlacedWords(where, said) for where in dict.fromkeys((written.where, *copies)))
 
-    def _note_request(self, written: Written) -> None:
+    def _note_request(self, written: StoredText) -> None:
         """Record a text that asks to forget a fact: its row, or its copy in an input history."""
         for one in self.sought:
             if written.where in one.rows:
@@ -316,22 +324,24 @@ class Survey(Struct):
         most = max(_EVERYWHERE, max(self._expected, self.size) // _SHARE_OF_ALL)
         if common := {word for word in self._words.wanted if self.counts[word] > most}:
             self._common |= common
-            self._words = Words(self._words.wanted - common)
+            self._words = SoughtWords(self._words.wanted - common)
             for word in common:
                 del self._by_word[word]
 
-    def _all(self) -> Iterator[Written]:
+    def _all(self) -> Iterator[StoredText]:
         """Yield each kept text once."""
         several = (*self._by_word.values(), *self._besides.values(), self._naming)
         kept = chain.from_iterable(several)
         return iter({written.where: written for written in kept}.values())
 
-    def _likeliest(self, one: Sought, rare: Words, erasure: Erasure) -> list[Written]:
+    def _likeliest(
+        self, one: UntracedFact, rare: SoughtWords, erasure: Erasure
+    ) -> list[StoredText]:
         """Return the texts that may state the fact: its own rows and similar lines, then others by
         shared words.
         """
         found = {w.where: w for word in rare.wanted for w in self._by_word.get(word, ())}
-        telling = Words(self._telling(one))
+        telling = SoughtWords(self._telling(one))
         texts = [w for w in found.values() if not w.by_user and _is_since(w.at, one.since)]
         for written in (w for w in found.values() if w.by_user):
             left = erasure.masked(written.text, written.where, begins=0)
@@ -342,11 +352,11 @@ class Survey(Struct):
         besides = [w for w in self._besides[one.id] if not w.by_user or w.where in mine]
         return list({w.where: w for w in (*besides, *texts)}.values())[:_MOST_ASKED]
 
-    def _rare(self, one: Sought) -> frozenset[str]:
+    def _rare(self, one: UntracedFact) -> frozenset[str]:
         words = chain.from_iterable(map(words_of, (one.text, one.value, *one.quotes)))
         return self._rarest_of(one) | self._below(words, _FEW_ASKED)
 
-    def _telling(self, one: Sought) -> frozenset[str]:
+    def _telling(self, one: UntracedFact) -> frozenset[str]:
         """Return the significant words of a fact: names in it, however frequent, and rare words of
         its value. The rarest word counts in any case, since most texts with it may be agentd's own.
         """
@@ -360,7 +370,7 @@ class Survey(Struct):
         most = max(few, self.size // _SHARE)
         return frozenset(word for word in words if 0 < self.counts[word] <= most)
 
-    def _rarest_of(self, one: Sought) -> frozenset[str]:
+    def _rarest_of(self, one: UntracedFact) -> frozenset[str]:
         """Return the rarest word of the value, else of each quote or of the sentence. It may be a
         word that no text contains: then texts sharing the other words are about something else.
         """
@@ -375,12 +385,12 @@ class Survey(Struct):
         return sum(log(1 + self.size / self.counts[word]) for word in sorted(words))
 
 
-def _names(one: Sought) -> tuple[str, ...]:
+def _names(one: UntracedFact) -> tuple[str, ...]:
     """Return the names and numbers in the expressions that state the fact."""
     return tuple(chain.from_iterable(map(names_in, (one.text, *one.quotes))))
 
 
-def _telling_names(one: Sought) -> tuple[str, ...]:
+def _telling_names(one: UntracedFact) -> tuple[str, ...]:
     """Return the names that are significant however frequent; numbers of one or two digits are
     not.
     """
@@ -443,14 +453,14 @@ def _parts(word: str) -> Sequence[str]:
     return [word[:_STEM]]
 
 
-def _masked_spans(written: Written, erasure: Erasure) -> Sequence[Span]:
+def _masked_spans(written: StoredText, erasure: Erasure) -> Sequence[Span]:
     """Return the spans to mask in a text: in the user's own files only what he named."""
     if written.is_in_file and written.by_user:
         return erasure.at(written.where).found(written.text)
     return erasure.found(written.text, written.where, begins=0)
 
 
-def _is_talk(written: Written) -> bool:
+def _is_talk(written: StoredText) -> bool:
     """Whether the text was said in a conversation, or typed for one; what the user wrote into files
     stays his.
     """
@@ -463,7 +473,7 @@ def _is_left(text: str, spans: Sequence[str]) -> bool:
     return any(map(str.isalnum, left.replace(MASK, "")))
 
 
-def _is_copy(written: Written, at: datetime) -> bool:
+def _is_copy(written: StoredText, at: datetime) -> bool:
     """Whether a text equal to a row's is its copy: of the same time, or typed just before."""
     if written.at is None or not written.where.startswith(_TYPED):
         return written.at == at
@@ -474,7 +484,7 @@ def _is_since(at: datetime | None, since: datetime | None) -> bool:
     return at is None or since is None or at >= since
 
 
-def _order(written: Written) -> tuple[bool, str, str, int]:
+def _order(written: StoredText) -> tuple[bool, str, str, int]:
     """Return the sort key of a text: files first, by path and line; then conversations, by time."""
     path, _, line = written.where.rpartition(":")
     number = int(line) if line.isdecimal() else 0

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from agentd.core.erasure import MASK
 from agentd.core.errors import InvalidRequest, NotFound
 from agentd.core.fact import (
-    Before,
     ChangeKind,
     Evidence,
     Fact,
@@ -21,8 +20,9 @@ from agentd.core.fact import (
     FactStatus,
     FactWrite,
     ForgetRequest,
-    Learned,
-    Op,
+    FormerState,
+    OperationKind,
+    OperationResult,
     Provenance,
     Refusal,
 )
@@ -54,7 +54,7 @@ def learned(
     wanted: Sequence[FactOperation],
     context: OperationContext,
     marks: Mapping[SessionKey, int] | None = None,
-) -> tuple[tuple[Learned, ...], PageChange]:
+) -> tuple[tuple[OperationResult, ...], PageChange]:
     """Apply the operations in order. `marks` record up to which row each session has been read."""
     draft = Draft(known, context)
     results = tuple(_done(draft, operation) for operation in wanted)
@@ -75,7 +75,7 @@ def merged(
 
 def accepted(
     known: Known, fact_ids: Sequence[str], context: OperationContext
-) -> tuple[tuple[Learned, ...], PageChange]:
+) -> tuple[tuple[OperationResult, ...], PageChange]:
     """Make proposed facts active. Raises NotFound."""
     draft = Draft(known, context)
     results = tuple(operations.accept(draft, _require_proposed(draft, i)) for i in fact_ids)
@@ -232,13 +232,13 @@ def tombstones_for(
     return {name: now for several in names for name in several}
 
 
-def _done(draft: Draft, operation: FactOperation) -> Learned:
+def _done(draft: Draft, operation: FactOperation) -> OperationResult:
     """Apply one operation, unless its text cannot be a fact."""
-    if operation.op in (Op.ADD, Op.REPLACE):
+    if operation.op in (OperationKind.ADD, OperationKind.REPLACE):
         if len(operation.text) > _FAR_TOO_LONG or len(text := clean(operation.text)) > MOST_CHARS:
-            return Learned(reason=Refusal.TOO_LONG)
+            return OperationResult(reason=Refusal.TOO_LONG)
         if why := objection(text) if text else Refusal.EMPTY:
-            return Learned(reason=why)
+            return OperationResult(reason=why)
         operation = replace(operation, text=text)
     return operations.do(draft, replace(operation, triple=clean_triple(operation.triple)))
 
@@ -267,7 +267,7 @@ def _take_away(known: Known, write: FactWrite) -> PageChange:
     return PageChange(write, written=write.facts, dropped=frozenset(write.removed))
 
 
-def _as_before(fact: Fact, before: Before) -> Fact:
+def _as_before(fact: Fact, before: FormerState) -> Fact:
     return replace(
         fact,
         status=before.status,

@@ -23,7 +23,7 @@ from agentd.core.fact import (
     Fact,
     FactOperation,
     FactSource,
-    Op,
+    OperationKind,
     Triple,
 )
 from agentd.core.health import Problem
@@ -32,7 +32,7 @@ from agentd.core.ports import Clock, FactStore
 from agentd.core.turn import Origin, SessionKey
 from agentd.engine.completion import Completions
 from agentd.engine.context import fence
-from agentd.engine.workers import Daily
+from agentd.engine.workers import DailyWorker
 from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.changes import LISTED
 from agentd.memory.facts.fact_settings import FactsSettings
@@ -102,7 +102,7 @@ class Review:
         self._clock = clock
         self._settings = settings
         self._model = settings.extraction_model or calls.cheap_model
-        self._daily = Daily("facts_review", self._if_due, clock)
+        self._daily = DailyWorker("facts_review", self._if_due, clock)
         self._looking = asyncio.Lock()
         self._failure: Problem | None = None
 
@@ -209,7 +209,9 @@ class Review:
                 log.info("facts_not_merged", reason="changed_meanwhile")
         now = self._clock.now()
         described = [
-            FactOperation(Op.SAME, now, FactSource.EXTRACTED, triple=triple, ids=(fact_id,))
+            FactOperation(
+                OperationKind.SAME, now, FactSource.EXTRACTED, triple=triple, ids=(fact_id,)
+            )
             for fact_id, triple in found.triples.items()
         ]
         if described:

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from agentd.core.fact import (
     NO_SESSION,
-    Before,
     ChangeKind,
     Evidence,
     Fact,
     FactChange,
     FactOperation,
     FactWrite,
+    FormerState,
     Triple,
 )
 from agentd.core.turn import SessionKey
@@ -123,7 +123,7 @@ class Draft(FactLookup):
         """Add a change to the list of changes. `olds` are the facts it changes, in their earlier
         state.
         """
-        before = tuple(Before(f.id, f.status, f.valid_to, f.superseded_by) for f in olds)
+        before = tuple(FormerState(f.id, f.status, f.valid_to, f.superseded_by) for f in olds)
         change = FactChange(kind, self.context.now, self.context.session, new, before)
         self._changes.append(change)
         return change

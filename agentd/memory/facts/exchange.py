@@ -16,7 +16,7 @@ from agentd.core.fact import (
     FactOperation,
     FactSource,
     FactStatus,
-    Op,
+    OperationKind,
     Triple,
 )
 from agentd.core.times import read_instant
@@ -104,7 +104,7 @@ def _operation(where: str, row: Mapping[str, Any]) -> FactOperation:
     since = _time(where, "valid_from", row.get("valid_from"))
     until = row.get("valid_to")
     return FactOperation(
-        Op.ADD,
+        OperationKind.ADD,
         _time(where, "noted_at", row.get("noted_at") or row.get("valid_from")),
         _one_of(where, "source", row.get("source", FactSource.EXPLICIT), FactSource),
         text,

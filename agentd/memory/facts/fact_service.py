@@ -22,9 +22,9 @@ from agentd.core.fact import (
     FactSource,
     FactStatus,
     ForgetRequest,
-    Learned,
     Matches,
-    Op,
+    OperationKind,
+    OperationResult,
     Refusal,
 )
 from agentd.core.message import ToolUse
@@ -32,15 +32,15 @@ from agentd.core.offloading import offload
 from agentd.core.ports import Clock, Transcripts
 from agentd.core.text import UNSPACED
 from agentd.core.transcript import Row, opens_turn
-from agentd.core.turn import Kind, SessionKey, kind_of
+from agentd.core.turn import SessionKey, SessionKind, kind_of
 from agentd.memory.facts import quotes, withheld
 from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.keeping import PendingForgetting
 from agentd.memory.facts.known import comparable, fold_text, names_in
 from agentd.memory.facts.learning import Learning
 from agentd.memory.facts.reader import PassageReader, spoken_in
-from agentd.memory.facts.wire import Spoken
-from agentd.memory.facts.withheld import Withheld
+from agentd.memory.facts.wire import SpokenMessage
+from agentd.memory.facts.withheld import WithheldSecret
 
 log = structlog.get_logger()
 
@@ -80,7 +80,7 @@ class FactsService:
 
     async def remember(
         self, text: str, session: SessionKey, quote: str = "", replaces: Sequence[str] = ()
-    ) -> tuple[Learned, ...]:
+    ) -> tuple[OperationResult, ...]:
         """See FactService. While no model answers, the owner's sentence is kept as he wrote it."""
         found = await self._find_saying(session, quote)
         if found is None:
@@ -96,7 +96,7 @@ class FactsService:
         self._learner.tell(session, kept)  # no notice row: the tool call itself is on record
         return kept
 
-    async def remember_alone(self, session: SessionKey, quote: str) -> tuple[Learned, ...]:
+    async def remember_alone(self, session: SessionKey, quote: str) -> tuple[OperationResult, ...]:
         """See FactService."""
         found = await self._find_saying(session, quote)
         sentence = _sentence(*found) if found is not None else ""
@@ -114,13 +114,13 @@ class FactsService:
 
     async def keep(
         self, text: str, session: SessionKey = NO_SESSION, category: Category | None = None
-    ) -> tuple[Learned, ...]:
+    ) -> tuple[OperationResult, ...]:
         """See FactService."""
         now = self._clock.now()
         words = Evidence(now)
         if await offload(len(text), lambda: withheld.secret_spans(text)):
             return await self._verbatim(text, session, words, category)  # refused with the reason
-        said = (Spoken(NO_SESSION, 0, now, text, is_user=True),)
+        said = (SpokenMessage(NO_SESSION, 0, now, text, is_user=True),)
         try:
             learned = await self._reader.read_now(said, session, words, category=category)
         except (AgentdError, TimeoutError) as error:
@@ -129,7 +129,9 @@ class FactsService:
         kept = tuple(one for one in learned if one.fact is not None or one.gone)
         return kept or await self._verbatim(text, session, words, category)
 
-    async def keep_verbatim(self, sentence: str, session: SessionKey) -> tuple[Learned, ...]:
+    async def keep_verbatim(
+        self, sentence: str, session: SessionKey
+    ) -> tuple[OperationResult, ...]:
         """See FactService."""
         return await self._verbatim(sentence, session, Evidence(self._clock.now()))
 
@@ -194,7 +196,7 @@ class FactsService:
         """Return the proposed facts, which wait for the owner's answer."""
         return tuple(f for f in await self._book.all() if f.status is FactStatus.PROPOSED)
 
-    async def accept(self, fact_ids: Sequence[str]) -> tuple[Learned, ...]:
+    async def accept(self, fact_ids: Sequence[str]) -> tuple[OperationResult, ...]:
         """Make proposed facts active. Raises NotFound."""
         return await self._book.accept(fact_ids)
 
@@ -247,11 +249,11 @@ class FactsService:
         facts = tuple(one.fact for one in found)
         return (facts, {one.fact.id: one.evidence for one in found}) if found else None
 
-    async def _secrets(self) -> tuple[Withheld, ...]:
+    async def _secrets(self) -> tuple[WithheldSecret, ...]:
         """Return the secrets that the owner has told in his own conversations."""
-        found: list[Withheld] = []
+        found: list[WithheldSecret] = []
         for info in await self._sessions.sessions():
-            if kind_of(info.key) is not Kind.MAIN:
+            if kind_of(info.key) is not SessionKind.MAIN:
                 continue
             first = 1
             while rows := await self._sessions.rows(info.key, first, _PAGE):
@@ -271,7 +273,7 @@ class FactsService:
 
     async def _find_saying(
         self, session: SessionKey, quote: str
-    ) -> tuple[tuple[Spoken, ...], Evidence] | None:
+    ) -> tuple[tuple[SpokenMessage, ...], Evidence] | None:
         """Return the message in which the user says the quote (without a quote his last message),
         after the agent's message before it, and the whole sentence as evidence. None if he has not
         said it.
@@ -286,9 +288,9 @@ class FactsService:
         session: SessionKey,
         words: Evidence,
         category: Category | None = None,
-    ) -> tuple[Learned, ...]:
+    ) -> tuple[OperationResult, ...]:
         kept = FactOperation(
-            Op.ADD,
+            OperationKind.ADD,
             words.at,
             FactSource.EXPLICIT,
             sentence,
@@ -343,13 +345,13 @@ def _past(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     return tuple(f for f in facts if f.status in (FactStatus.SUPERSEDED, FactStatus.ENDED))
 
 
-def _secrets_in(session: SessionKey, rows: Sequence[Row]) -> list[Withheld]:
+def _secrets_in(session: SessionKey, rows: Sequence[Row]) -> list[WithheldSecret]:
     return list(withheld.secrets_told(session, rows))
 
 
 def _saying_in(
     session: SessionKey, rows: Sequence[Row], quote: str
-) -> tuple[tuple[Spoken, ...], Evidence] | None:
+) -> tuple[tuple[SpokenMessage, ...], Evidence] | None:
     spoken = spoken_in(session, rows)
     for at in range(len(spoken) - 1, -1, -1):
         one = spoken[at]
@@ -364,7 +366,7 @@ def _saying_in(
     return None
 
 
-def _sentence(spoken: Sequence[Spoken], asked: Evidence) -> str:
+def _sentence(spoken: Sequence[SpokenMessage], asked: Evidence) -> str:
     """Return the words of the evidence; "" if some of them are quotation."""
     one = spoken[-1]
     if any(start < asked.end and asked.start < end for start, end in one.quotations):

@@ -25,14 +25,14 @@ from agentd.core.workspace import FACTS_PATH
 from agentd.memory.facts import changes
 from agentd.memory.facts.draft import Draft, OperationContext
 from agentd.memory.facts.keeping import (
-    Keeping,
+    FactWriter,
     PendingForgetting,
     changing_error,
     parse_page,
     quietly,
 )
 from agentd.memory.facts.known import Digests, Known, Tombstones
-from agentd.memory.facts.page import Trouble
+from agentd.memory.facts.page import UnreadableLine
 from agentd.memory.facts.reconcile import (
     Differences,
     PageChange,
@@ -52,8 +52,8 @@ _SHOWN = 3
 class PageNotices(Struct, frozen=True):
     """What was wrong with the page when it was last read."""
 
-    troubles: tuple[Trouble, ...] = ()
-    refused: tuple[Trouble, ...] = ()
+    troubles: tuple[UnreadableLine, ...] = ()
+    refused: tuple[UnreadableLine, ...] = ()
     dead: int = 0
 
     def problems(self) -> tuple[Problem, ...]:
@@ -90,7 +90,7 @@ class FactState:
         self._new_id = new_id
         self._digests = digests
         self._forgetting = forgetting
-        self._keeping = Keeping(store, workspace, digests, forgetting)
+        self._keeping = FactWriter(store, workspace, digests, forgetting)
         self._changed: list[Callable[[], None]] = []
         self._lock = asyncio.Lock()  # held while the next state is made
         self._known = Known()
@@ -237,7 +237,7 @@ class FactState:
         page = await self._keeping.settled(text, digest, known, context.now)
         objection, trusted = changes.objection, bool(text.strip())
 
-        def work() -> tuple[Differences, PageChange, tuple[Trouble, ...]]:
+        def work() -> tuple[Differences, PageChange, tuple[UnreadableLine, ...]]:
             found = compare(page, known, context.now, objection, trusted=trusted)
             return found, *reconcile(found, Draft(known, context), objection)
 
@@ -274,7 +274,7 @@ class FactState:
             changed()
 
 
-def _of_lines(code: str, what: str, lines: Sequence[Trouble]) -> Problem:
+def _of_lines(code: str, what: str, lines: Sequence[UnreadableLine]) -> Problem:
     named = "; ".join(str(trouble) for trouble in lines[:_SHOWN])
     more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
     return Problem(code, f"{len(lines)} lines of {FACTS_PATH} {what}: {named}{more}", lines[0].cure)

@@ -16,15 +16,15 @@ from datetime import datetime
 import structlog
 from msgspec import Struct
 
-from agentd.core.event import Noticed, TurnEnded, TurnEvent
+from agentd.core.event import NoticeGiven, TurnEnded, TurnEvent
 from agentd.core.fact import Fact, FactHit
 from agentd.core.ports import Clock, FactIndex, Facts
 from agentd.core.prompt import ContextBlock, Rank
-from agentd.core.turn import Context, Kind, Origin, SessionKey, TurnRequest
+from agentd.core.turn import Origin, PromptScope, SessionKey, SessionKind, TurnRequest
 from agentd.engine import tokens
 from agentd.engine.context import fence
 from agentd.memory.facts.fact_settings import FactsSettings
-from agentd.memory.facts.links import FactLinks, LinkWay
+from agentd.memory.facts.links import FactChain, FactLinks
 from agentd.memory.facts.wire import day, fact_line, in_line
 
 log = structlog.get_logger()
@@ -92,9 +92,9 @@ class FactsInPrompt:
         """Return the facts as a stable block and their changes as a volatile one; or a volatile
         block of the relevant facts. None for turns that are not the owner's own.
         """
-        if request.kind is not Kind.MAIN or request.origin is not Origin.USER:
+        if request.kind is not SessionKind.MAIN or request.origin is not Origin.USER:
             return ()
-        if request.context is Context.LIGHT:
+        if request.context is PromptScope.LIGHT:
             return ()
         await self._read()
         now = self._clock.now()
@@ -111,7 +111,7 @@ class FactsInPrompt:
         """Note turns that ended, and drop the snapshot of a compacted session."""
         if isinstance(event, TurnEnded) and event.session in self._sessions:
             self._sessions[event.session].last = self._clock.monotonic()
-        elif isinstance(event, Noticed) and event.tag == _COMPACTION:
+        elif isinstance(event, NoticeGiven) and event.tag == _COMPACTION:
             self.renew(event.session)
 
     def renew(self, session: SessionKey) -> None:
@@ -292,7 +292,7 @@ class FactsInPrompt:
         return links
 
 
-def _linked_facts(hits: Sequence[Fact], ways: Sequence[LinkWay]) -> list[Fact]:
+def _linked_facts(hits: Sequence[Fact], ways: Sequence[FactChain]) -> list[Fact]:
     """Return the facts of the best ways, as many as fit beside the hits."""
     known = {fact.id for fact in hits}
     found: dict[str, Fact] = {}

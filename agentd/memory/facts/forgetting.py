@@ -20,15 +20,15 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentd.core.erasure import MASK, Erasure, Mark, Sought, Written, join_erasures
+from agentd.core.erasure import MASK, Erasure, PlacedWords, StoredText, UntracedFact, join_erasures
 from agentd.core.errors import AgentdError, Busy, InvalidRequest, NotFound
 from agentd.core.fact import ErasureReport, Evidence, Fact, ForgetRequest
 from agentd.core.failpoints import hit
 from agentd.core.health import Problem
-from agentd.core.ports import Clock, Eraser, ErasureStore, Writings
+from agentd.core.ports import Clock, Eraser, ErasureStore, SearchableTexts
 from agentd.core.text import plain
 from agentd.core.turn import SessionKey
-from agentd.memory.facts.candidates import Also, Candidate, Near, Survey, words_of
+from agentd.memory.facts.candidates import Candidate, Near, OtherMention, Survey, words_of
 from agentd.memory.facts.marking import Ask, Marker, narrow, passages, still_asking
 from agentd.memory.facts.quotes import is_short
 
@@ -36,7 +36,7 @@ log = structlog.get_logger()
 
 _NOTHING = Erasure()
 
-Said = Callable[[SessionKey, int], Awaitable[Written | None]]
+Said = Callable[[SessionKey, int], Awaitable[StoredText | None]]
 FindNear = Callable[[str], Awaitable[Sequence[Near]]]
 
 
@@ -48,7 +48,7 @@ class Traces:
     sentence. Methods raise StorageError, WorkspaceError.
     """
 
-    def __init__(self, texts: Sequence[Writings], said: Said, near: FindNear | None) -> None:
+    def __init__(self, texts: Sequence[SearchableTexts], said: Said, near: FindNear | None) -> None:
         self._texts = tuple(texts)
         self._said = said
         self._near = near
@@ -73,7 +73,7 @@ class Traces:
         self, fact: Fact, evidence: Sequence[Evidence], asked: Sequence[ForgetRequest]
     ) -> Erasure:
         spoken = [one for one in evidence if one.session and one.seq]
-        marks: list[Mark] = []
+        marks: list[PlacedWords] = []
         rows: list[str] = []
         for one in spoken:
             row = await self._said(one.session, one.seq)
@@ -93,7 +93,7 @@ class Traces:
             tuple(marks),
             ids=(fact.id,),
             sought=(
-                Sought(
+                UntracedFact(
                     fact.id,
                     fact.text,
                     value,
@@ -111,7 +111,7 @@ class Traces:
         texts of each place would be masked without a model.
         """
         near = {one.id: await self._nearest(one.text) for one in erasure.sought}
-        quoted: dict[str, list[tuple[Mark, datetime]]] = defaultdict(list)
+        quoted: dict[str, list[tuple[PlacedWords, datetime]]] = defaultdict(list)
         for mark in erasure.marks:
             if mark.start is not None and (row := await self._row(mark)) and row.at:
                 quoted[row.text].append((mark, row.at))
@@ -144,13 +144,13 @@ class Traces:
             log.warning("forgetting_without_search", reason=error.reason)
             return ()
 
-    async def _row(self, mark: Mark) -> Written | None:
+    async def _row(self, mark: PlacedWords) -> StoredText | None:
         path, _, seq = mark.where.rpartition(":")
         session = path.removeprefix("sessions/").removesuffix(".jsonl")
         return await self._said(SessionKey(session), int(seq)) if seq.isdecimal() else None
 
 
-def marks_of(shown: Sequence[Also], numbers: Sequence[int]) -> tuple[Mark, ...]:
+def marks_of(shown: Sequence[OtherMention], numbers: Sequence[int]) -> tuple[PlacedWords, ...]:
     """Return the marks of the mentions with these numbers. Raises NotFound."""
     known = {one.mention.n: one for one in shown}
     if missing := [n for n in numbers if n not in known]:
@@ -161,16 +161,16 @@ def marks_of(shown: Sequence[Also], numbers: Sequence[int]) -> tuple[Mark, ...]:
     return tuple(chain.from_iterable(known[n].marks for n in numbers))
 
 
-def _marks_of_quote(row: Written, evidence: Evidence) -> Iterator[Mark]:
+def _marks_of_quote(row: StoredText, evidence: Evidence) -> Iterator[PlacedWords]:
     """Yield marks for the quoted words, without parts that were masked before."""
     at = evidence.start
     for words in row.text[evidence.start : evidence.end].split(MASK):
         if any(unicodedata.category(letter)[0] not in "PZC" for letter in words):
-            yield Mark(row.where, words, at)
+            yield PlacedWords(row.where, words, at)
         at += len(words) + len(MASK)
 
 
-def _count(texts: Sequence[Written], erasure: Erasure, place: str) -> int:
+def _count(texts: Sequence[StoredText], erasure: Erasure, place: str) -> int:
     """Return how many of the texts would be masked without a model."""
     return sum(
         bool(erasure.found(one.text, one.where, begins=0))
@@ -224,7 +224,7 @@ class Forgetting:
         clock: Clock,
         *,
         ask: Ask | None,
-        texts: Sequence[Writings],
+        texts: Sequence[SearchableTexts],
         said: Said,
         copies: Copies,
         near: FindNear | None = None,
@@ -245,7 +245,7 @@ class Forgetting:
         self._left: dict[str, Exception] = {}  # failed places, with the error
         self._narrowed: set[int] = set()  # numbers of narrowed erasures
         self._unmarked: tuple[str, ...] = ()  # places of texts that no model has judged
-        self._shown: tuple[tuple[str, ...], tuple[Also, ...]] = ((), ())  # the last preview
+        self._shown: tuple[tuple[str, ...], tuple[OtherMention, ...]] = ((), ())  # the last preview
         self._is_due = True  # False once nothing is left
         self._next = 0.0  # monotonic time of the next try
         self._is_touched = False  # whether a turn ended since the last try began
@@ -306,7 +306,7 @@ class Forgetting:
         InvalidRequest for a text that is too short or too common, StorageError, WorkspaceError.
         """
         words = words_of(text)
-        survey = Survey([Sought("", text)], is_thorough=True)
+        survey = Survey([UntracedFact("", text)], is_thorough=True)
         if len(words) == 1:
             await self._traces.look_through(survey)
         is_common = len(words) == 1 and survey.counts.total() > max(_FEW, survey.size // _SHARE)
@@ -369,7 +369,7 @@ class Forgetting:
         marks = await self._marker.within(erasure.sought, texts)
         return await asyncio.to_thread(narrow, erasure, marks)
 
-    async def _mentions(self, erasure: Erasure) -> tuple[Also, ...]:
+    async def _mentions(self, erasure: Erasure) -> tuple[OtherMention, ...]:
         survey = await self._traces.survey(erasure)
         return await asyncio.to_thread(survey.mentions, erasure)
 
@@ -405,7 +405,7 @@ class Forgetting:
         places = [one for one in self._places if is_more or one.name not in done]
         counts = await self._visit(places, erasure)
         await asyncio.to_thread(self._marker.masked, candidates, erasure)
-        also: tuple[Also, ...] = ()
+        also: tuple[OtherMention, ...] = ()
         if survey is not None:
             also = await asyncio.to_thread(survey.mentions, erasure, is_done=True)
         self._unmarked = tuple(dict.fromkeys(chain.from_iterable(one.where for one in left)))

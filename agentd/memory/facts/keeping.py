@@ -20,7 +20,7 @@ from agentd.core.fact import (
 from agentd.core.failpoints import hit
 from agentd.core.ports import FactStore, Workspace
 from agentd.core.tool import FileAction
-from agentd.core.turn import Kind, SessionKey
+from agentd.core.turn import SessionKey, SessionKind
 from agentd.core.workspace import FACTS_PATH, Author, Reader
 from agentd.memory.facts.known import Digests, Known
 from agentd.memory.facts.page import Page, parse
@@ -28,7 +28,7 @@ from agentd.memory.facts.reconcile import PageChange, settle_copies
 
 _T = TypeVar("_T")
 
-_READER = Reader(SessionKey("facts"), Kind.MAIN)
+_READER = Reader(SessionKey("facts"), SessionKind.MAIN)
 _AUTHOR = Author("facts")
 _SHORT = 20_000  # characters that may be processed on the event loop
 _LINE = 200  # approximate length of a line
@@ -58,7 +58,7 @@ class PendingForgetting(Protocol):
         """Return what would be erased, without doing it."""
 
 
-class Keeping:
+class FactWriter:
     """Writes changes to the page in the workspace and to the rows in the store."""
 
     def __init__(

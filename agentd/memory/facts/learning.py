@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from agentd.core.compaction import Answer, CompactionPlan, Question
 from agentd.core.errors import AgentdError, ProviderError, ShuttingDown, StorageError
 from agentd.core.event import FactsChanged
-from agentd.core.fact import Fact, Learned
+from agentd.core.fact import Fact, OperationResult
 from agentd.core.health import Problem
 from agentd.core.message import JsonObject
 from agentd.core.ports import Clock, EventSink, Transcripts
-from agentd.core.turn import Kind, SessionKey, kind_of
+from agentd.core.turn import SessionKey, SessionKind, kind_of
 from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.reader import Passage, PassageReader
 
@@ -149,7 +149,7 @@ class Learning:
             if is_unread and self._reads(session):
                 await self.read(session)
 
-    def tell(self, session: SessionKey, learned: Sequence[Learned]) -> None:
+    def tell(self, session: SessionKey, learned: Sequence[OperationResult]) -> None:
         """Report to those who watch the session, in one line, what its words have changed."""
         if changed := [one for one in learned if one.change is not None]:
             objects = tuple(map(_as_json, changed))
@@ -169,7 +169,7 @@ class Learning:
             log.warning("facts_left_for_later", session=plan.session, reason="timeout")
             self._put(plan.session, _PAUSES[0])
 
-    async def _note(self, passage: Passage, learned: Sequence[Learned]) -> None:
+    async def _note(self, passage: Passage, learned: Sequence[OperationResult]) -> None:
         """Report the changes to those who watch, and as a notice row for later readers. Raises
         StorageError, WorkspaceError.
         """
@@ -186,7 +186,7 @@ class Learning:
         return tuple(problem for problem in (self._failure, self._skipped) if problem)
 
     def _reads(self, session: SessionKey) -> bool:
-        return self._settings.enabled and kind_of(session) is Kind.MAIN
+        return self._settings.enabled and kind_of(session) is SessionKind.MAIN
 
     def _put(self, session: SessionKey, seconds: float) -> None:
         """Make the session due in `seconds`; after a failure not before its pause is over."""
@@ -302,7 +302,7 @@ class Learning:
         return True
 
 
-def in_words(changed: Sequence[Learned]) -> str:
+def in_words(changed: Sequence[OperationResult]) -> str:
     """Describe the changes in one line, with how to undo them."""
     kept = [_kept_text(one.fact, one.gone) for one in changed if one.fact is not None]
     ended = [_ended_text(fact) for one in changed if one.fact is None for fact in one.gone]
@@ -324,7 +324,7 @@ def _texts(facts: Sequence[Fact]) -> str:
     return " ".join(fact.text for fact in facts)
 
 
-def _as_json(learned: Learned) -> JsonObject:
+def _as_json(learned: OperationResult) -> JsonObject:
     assert learned.change is not None
     fact = learned.fact
     return {

@@ -42,7 +42,7 @@ _OF = "'s "
 _CALLED = " name"  # ends relations such as ("user", "dog name", "Rex")
 
 
-class LinkWay(Struct, frozen=True):
+class FactChain(Struct, frozen=True):
     """A chain of facts, each linked to the one before. `score` is how well they answer together,
     `relation` how closely they relate to the whole question: shared words plus highest cosine,
     0..2.
@@ -161,7 +161,7 @@ class FactLinks:
         named: Sequence[Fact],
         cosines: Mapping[str, float],
         steps: int = STEPS,
-    ) -> list[LinkWay]:
+    ) -> list[FactChain]:
         """Return the chains that begin with a fact which the question finds or names, best first.
         They are ranked by the question's words that their facts contain, weighted by rarity, and by
         the facts' cosines with the question (0 if missing). Facts named only by coincidence begin
@@ -170,11 +170,11 @@ class FactLinks:
         called = {fact.id: CALLED for fact in named}
         weigher = _Weigher({term: self._rarity(term) for term in terms(question)}, self._rarest)
 
-        def scored(facts: tuple[Fact, ...], held: int) -> tuple[LinkWay, int]:
+        def scored(facts: tuple[Fact, ...], held: int) -> tuple[FactChain, int]:
             near = [cosines.get(fact.id, 0.0) for fact in facts]
             score = weigher.share(held) + called.get(facts[0].id, 0.0) - STEP * (len(facts) - 1)
             relation = weigher.whole_share(held) + max(near)
-            return LinkWay(facts, score + NEARNESS * sum(near) / len(near), relation), held
+            return FactChain(facts, score + NEARNESS * sum(near) / len(near), relation), held
 
         starts = {fact.id: fact for fact in (*named, *found)}
         layer = [scored((fact,), weigher.held(fact)) for fact in starts.values()]

@@ -21,7 +21,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentd.core.erasure import Erasure, Excerpt, Mark, Sought, Written
+from agentd.core.erasure import Erasure, Excerpt, PlacedWords, StoredText, UntracedFact
 from agentd.core.errors import AgentdError, ProviderError
 from agentd.core.paths import prompt
 from agentd.core.ports import Clock
@@ -57,10 +57,10 @@ class MarkedPassage(Struct, frozen=True):
     where: tuple[str, ...]
 
 
-class Portion(Struct, frozen=True):
+class MarkingRequest(Struct, frozen=True):
     """One request, which asks which of the passages state one of the facts."""
 
-    facts: tuple[Sought, ...]
+    facts: tuple[UntracedFact, ...]
     passages: tuple[MarkedPassage, ...]
     candidates: tuple[Candidate, ...]
 
@@ -71,7 +71,7 @@ class Portion(Struct, frozen=True):
         shown = "\n".join(_passage_text(n, one) for n, one in enumerate(self.passages, start=1))
         return "\n\n".join((fence(_FACTS, facts), fence(_CANDIDATES, shown), _ASK))
 
-    def marks(self, answer: str) -> tuple[Mark, ...] | None:
+    def marks(self, answer: str) -> tuple[PlacedWords, ...] | None:
         """Return the marks in the answer; None if it is no answer. A span that is not in its
         passage is ignored.
         """
@@ -80,14 +80,14 @@ class Portion(Struct, frozen=True):
             return None
         return tuple(dict.fromkeys(mark for item in items for mark in self._marks(item)))
 
-    def _marks(self, item: dict[str, object]) -> Iterator[Mark]:
+    def _marks(self, item: dict[str, object]) -> Iterator[PlacedWords]:
         n, span = number(item.get("n")), item.get("span")
         if n is None or not 1 <= n <= len(self.passages) or not isinstance(span, str):
             return
         passage = self.passages[n - 1]
         for words in _standing(span[:_LONGEST], passage.text):
             for where in passage.where:
-                yield Mark(where, words)
+                yield PlacedWords(where, words)
 
 
 class Marker:
@@ -100,7 +100,7 @@ class Marker:
         self._clock = clock
         self._answered: set[tuple[str, str]] = set()  # fact id and text already judged for it
         # The texts and marks of the last call of `within`.
-        self._last: tuple[tuple[Candidate, ...], tuple[Mark, ...]] = ((), ())
+        self._last: tuple[tuple[Candidate, ...], tuple[PlacedWords, ...]] = ((), ())
         self._pause = _PAUSE
         self._rests_until = 0.0
         self.fault: AgentdError | None = None  # why some candidates are not judged
@@ -111,8 +111,8 @@ class Marker:
         return self._ask is None or self._clock.monotonic() < self._rests_until
 
     async def marks(
-        self, sought: Sequence[Sought], candidates: Sequence[Candidate]
-    ) -> tuple[tuple[Mark, ...], tuple[Candidate, ...]]:
+        self, sought: Sequence[UntracedFact], candidates: Sequence[Candidate]
+    ) -> tuple[tuple[PlacedWords, ...], tuple[Candidate, ...]]:
         """Return the marks in the candidates that are not judged yet, and the candidates that stay
         unjudged.
         """
@@ -123,7 +123,7 @@ class Marker:
         if self._ask is None:
             self.fault = ProviderError("no model is there to look for it")
             return (), tuple(fresh)
-        marks: list[Mark] = []
+        marks: list[PlacedWords] = []
         if not self.is_resting:
             try:
                 async with asyncio.timeout(_LIMIT):
@@ -138,8 +138,8 @@ class Marker:
         return tuple(dict.fromkeys(marks)), left
 
     async def within(
-        self, sought: Sequence[Sought], texts: Sequence[Candidate]
-    ) -> tuple[Mark, ...] | None:
+        self, sought: Sequence[UntracedFact], texts: Sequence[Candidate]
+    ) -> tuple[PlacedWords, ...] | None:
         """Return the marks in texts that are known to state the facts; the same ones again for the
         same texts. None if no model answers.
         """
@@ -170,7 +170,7 @@ class Marker:
         self._last = (), ()
         self.fault, self._pause, self._rests_until = None, _PAUSE, 0.0
 
-    async def _ask_model(self, portion: Portion) -> tuple[Mark, ...]:
+    async def _ask_model(self, portion: MarkingRequest) -> tuple[PlacedWords, ...]:
         assert self._ask is not None
         answer = await self._ask(_SYSTEM, portion.text)
         marks = await asyncio.to_thread(portion.marks, answer)
@@ -184,7 +184,7 @@ class Marker:
             raise ProviderError("the model's answer cannot be read")
         return marks
 
-    def _looked_at(self, portion: Portion) -> None:
+    def _looked_at(self, portion: MarkingRequest) -> None:
         ids = frozenset(one.id for one in portion.facts)
         for one in portion.candidates:
             self._answered |= {(fact_id, one.text) for fact_id in one.facts & ids}
@@ -215,7 +215,9 @@ def _standing(span: str, text: str) -> Iterator[str]:
     yield from (text[start:end] for start, end in found)
 
 
-def portions(sought: Sequence[Sought], candidates: Iterable[Candidate]) -> Iterator[Portion]:
+def portions(
+    sought: Sequence[UntracedFact], candidates: Iterable[Candidate]
+) -> Iterator[MarkingRequest]:
     """Yield requests of bounded size for all candidates."""
     left = list(candidates)
     for at in range(0, len(sought), _MOST_FACTS):
@@ -228,12 +230,12 @@ def portions(sought: Sequence[Sought], candidates: Iterable[Candidate]) -> Itera
             for passage in _passages(candidate):
                 room -= of_text(passage.text)
                 if room < 0 and passages:
-                    yield Portion(facts, tuple(passages), tuple(shown))
+                    yield MarkingRequest(facts, tuple(passages), tuple(shown))
                     room, passages, shown = fixed - of_text(passage.text), [], []
                 passages.append(passage)
             shown.append(candidate)
         if passages:
-            yield Portion(facts, tuple(passages), tuple(shown))
+            yield MarkingRequest(facts, tuple(passages), tuple(shown))
 
 
 def _passages(candidate: Candidate) -> list[MarkedPassage]:
@@ -259,8 +261,8 @@ class _Quote(Struct, frozen=True):
     """A quote from the evidence, its places, and the facts that it proves."""
 
     text: str
-    marks: tuple[Mark, ...]
-    facts: tuple[Sought, ...]
+    marks: tuple[PlacedWords, ...]
+    facts: tuple[UntracedFact, ...]
 
     @property
     def says_more(self) -> bool:
@@ -268,7 +270,7 @@ class _Quote(Struct, frozen=True):
         own = [word for one in self.facts for word in words_of(one.text)]
         return any(not _stands_in(word, own) for word in _telling(self.text))
 
-    def said(self, marks: Iterable[Mark]) -> tuple[Span, ...]:
+    def said(self, marks: Iterable[PlacedWords]) -> tuple[Span, ...]:
         """Return the spans that state the facts: the marked ones, and the words of the facts'
         values that occur in no marked words.
         """
@@ -292,7 +294,9 @@ def passages(erasure: Erasure) -> tuple[Candidate, ...]:
     )
 
 
-def narrow(erasure: Erasure, marks: Collection[Mark] | None) -> tuple[Erasure, tuple[str, ...]]:
+def narrow(
+    erasure: Erasure, marks: Collection[PlacedWords] | None
+) -> tuple[Erasure, tuple[str, ...]]:
     """Return the erasure with quotes narrowed to the words that state the facts, and the places
     where a quote has to be erased as a whole. `marks` is None if no model could be asked.
     """
@@ -308,8 +312,8 @@ def narrow(erasure: Erasure, marks: Collection[Mark] | None) -> tuple[Erasure, t
 
 
 def still_asking(
-    asking: Iterable[Written], erasure: Erasure, telling: Collection[str]
-) -> Iterator[Mark]:
+    asking: Iterable[StoredText], erasure: Erasure, telling: Collection[str]
+) -> Iterator[PlacedWords]:
     """Yield marks for the words in requests to forget that still reveal a fact after masking: those
     among the `telling` words, in counted form.
     """
@@ -317,12 +321,12 @@ def still_asking(
         gone = erasure.found(written.text, written.where, begins=0)
         for left in _between(written.text, gone):
             for word in words_with(left, telling.__contains__):
-                yield Mark(written.where, word)
+                yield PlacedWords(written.where, word)
 
 
 def _quotes(erasure: Erasure) -> Iterator[_Quote]:
     """Yield the quotes with significant words that their facts lack."""
-    by_text: dict[str, list[Mark]] = {}
+    by_text: dict[str, list[PlacedWords]] = {}
     for mark in erasure.marks:
         if mark.start is not None:
             by_text.setdefault(mark.span, []).append(mark)
@@ -352,12 +356,14 @@ def _within(erasure: Erasure, parts: Mapping[str, tuple[Span, ...]]) -> Erasure:
     if not parts:
         return erasure
     words = {text: tuple(text[a:b] for a, b in spans) for text, spans in parts.items()}
-    marks: list[Mark] = []
+    marks: list[PlacedWords] = []
     for mark in erasure.marks:
         if mark.start is None or mark.span not in parts:
             marks.append(mark)
         else:
-            marks += (Mark(mark.where, mark.span[a:b], mark.start + a) for a, b in parts[mark.span])
+            marks += (
+                PlacedWords(mark.where, mark.span[a:b], mark.start + a) for a, b in parts[mark.span]
+            )
     said = [text for text in erasure.spans if text in words and not is_short(text)]
     return replace(
         erasure,
@@ -368,12 +374,12 @@ def _within(erasure: Erasure, parts: Mapping[str, tuple[Span, ...]]) -> Erasure:
     )
 
 
-def _with_parts(one: Sought, words: Mapping[str, tuple[str, ...]]) -> Sought:
+def _with_parts(one: UntracedFact, words: Mapping[str, tuple[str, ...]]) -> UntracedFact:
     quotes = [part for quote in one.quotes for part in words.get(quote, (quote,))]
     return replace(one, quotes=tuple(dict.fromkeys(quotes)))
 
 
-def _values(facts: Iterable[Sought]) -> list[str]:
+def _values(facts: Iterable[UntracedFact]) -> list[str]:
     """Return the words of the facts' values; of the sentence if a fact has no value."""
     found: list[str] = []
     for one in facts:

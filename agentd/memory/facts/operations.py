@@ -20,8 +20,8 @@ from agentd.core.fact import (
     FactOperation,
     FactSource,
     FactStatus,
-    Learned,
-    Op,
+    OperationKind,
+    OperationResult,
     Provenance,
     Refusal,
     Triple,
@@ -32,7 +32,7 @@ _MOST_SURE = 0.95  # highest confidence, however often a fact is repeated
 _TOWARDS = 0.5  # share of the gap to that by which each repetition raises it
 
 
-def do(draft: Draft, operation: FactOperation) -> Learned:
+def do(draft: Draft, operation: FactOperation) -> OperationResult:
     """Apply one operation. If it cannot be applied, nothing changes and the result gives the
     reason.
     """
@@ -42,7 +42,7 @@ def do(draft: Draft, operation: FactOperation) -> Learned:
     return learned
 
 
-def accept(draft: Draft, proposed: Fact) -> Learned:
+def accept(draft: Draft, proposed: Fact) -> OperationResult:
     """Accept a proposed fact on the user's word: it becomes active, with the confidence of an
     explicit one.
     """
@@ -58,13 +58,13 @@ def merge(draft: Draft, kept: Fact, others: Sequence[Fact]) -> FactChange:
     return draft.record(ChangeKind.MERGE, kept.id, others)
 
 
-def edit(draft: Draft, old: Fact, operation: FactOperation) -> Learned:
+def edit(draft: Draft, old: Fact, operation: FactOperation) -> OperationResult:
     """Replace a fact by the sentence that the user has written in its line."""
     draft.lift(operation)
     fact = _new(draft, operation, FactStatus.ACTIVE)
     gone = _set_aside(draft, old, operation.at, fact.id)
     change = draft.record(ChangeKind.EDIT, fact.id, [old])
-    return Learned(fact, is_new=True, gone=(gone,), change=change)
+    return OperationResult(fact, is_new=True, gone=(gone,), change=change)
 
 
 def retire(draft: Draft, successors: Mapping[str, str]) -> tuple[Fact, ...]:
@@ -84,23 +84,23 @@ def retire(draft: Draft, successors: Mapping[str, str]) -> tuple[Fact, ...]:
     return tuple(gone)
 
 
-def _done(draft: Draft, operation: FactOperation) -> Learned:
+def _done(draft: Draft, operation: FactOperation) -> OperationResult:
     match operation.op:
-        case Op.ADD | Op.REPLACE:
+        case OperationKind.ADD | OperationKind.REPLACE:
             return _state(draft, operation)
-        case Op.END:
+        case OperationKind.END:
             return _end(draft, operation)
-        case Op.SAME:
+        case OperationKind.SAME:
             return _repeat(draft, operation)
 
 
-def _state(draft: Draft, operation: FactOperation) -> Learned:
+def _state(draft: Draft, operation: FactOperation) -> OperationResult:
     """Add a new fact, which replaces others if the operation says so."""
     if draft.context.tombstones.is_forgotten(operation):
-        return Learned(reason=Refusal.FORGOTTEN)
+        return OperationResult(reason=Refusal.FORGOTTEN)
     if operation.is_over:
-        return Learned(_past(draft, operation), is_new=True)
-    is_change = operation.op is Op.REPLACE
+        return OperationResult(_past(draft, operation), is_new=True)
+    is_change = operation.op is OperationKind.REPLACE
     olds = _resolve(draft, operation.ids, operation.triple) if is_change else ()
     there = draft.saying(operation.text)
     if there is not None and (there.is_active or not operation.is_proven):
@@ -108,20 +108,20 @@ def _state(draft: Draft, operation: FactOperation) -> Learned:
     if there is not None:
         return _prove(draft, there, operation, olds)
     if (past := _earlier_reading(draft, operation)) is not None:
-        return Learned(past)
+        return OperationResult(past)
     if not operation.is_proven:
         fact = _new(draft, operation, FactStatus.PROPOSED, tuple(old.id for old in olds))
-        return Learned(fact, is_new=True)
+        return OperationResult(fact, is_new=True)
     draft.lift(operation)
     return _replace(draft, operation, olds)
 
 
-def _end(draft: Draft, operation: FactOperation) -> Learned:
+def _end(draft: Draft, operation: FactOperation) -> OperationResult:
     if not operation.is_proven:
-        return Learned(reason=Refusal.UNPROVEN)
+        return OperationResult(reason=Refusal.UNPROVEN)
     olds = _not_since(draft, _resolve(draft, operation.ids), operation)
     if not olds:
-        return Learned(reason=Refusal.UNKNOWN_ID)
+        return OperationResult(reason=Refusal.UNKNOWN_ID)
     for old in olds:
         draft.hear(old.id, operation.evidence)
     until = operation.valid_to or operation.at
@@ -131,18 +131,18 @@ def _end(draft: Draft, operation: FactOperation) -> Learned:
             draft.put(fact)
     else:
         gone = tuple(_set_aside(draft, old, until) for old in olds)
-    return Learned(gone=gone, change=draft.record(ChangeKind.END, "", olds))
+    return OperationResult(gone=gone, change=draft.record(ChangeKind.END, "", olds))
 
 
-def _repeat(draft: Draft, operation: FactOperation) -> Learned:
+def _repeat(draft: Draft, operation: FactOperation) -> OperationResult:
     if not operation.is_proven:
-        return Learned(reason=Refusal.UNPROVEN)
-    learned = Learned(reason=Refusal.UNKNOWN_ID)
+        return OperationResult(reason=Refusal.UNPROVEN)
+    learned = OperationResult(reason=Refusal.UNKNOWN_ID)
     for fact in [_there(draft, i) for i in operation.ids]:
         if fact is not None and fact.status is FactStatus.PROPOSED:
             learned = _prove(draft, fact, operation, ())
         elif fact is not None:
-            learned = Learned(_add_evidence(draft, fact, operation))
+            learned = OperationResult(_add_evidence(draft, fact, operation))
     return learned
 
 
@@ -177,32 +177,34 @@ def _past(draft: Draft, operation: FactOperation) -> Fact:
     return fact
 
 
-def _replace(draft: Draft, operation: FactOperation, olds: Sequence[Fact]) -> Learned:
+def _replace(draft: Draft, operation: FactOperation, olds: Sequence[Fact]) -> OperationResult:
     newer = [old for old in olds if draft.last_said(old) > operation.at]
     if newer:  # a later statement wins
         by = min(newer, key=draft.last_said)
         fact = _new(draft, operation, FactStatus.SUPERSEDED, by=by)
-        return _put_aside(draft, Learned(fact, is_new=True), olds, operation)
+        return _put_aside(draft, OperationResult(fact, is_new=True), olds, operation)
     status = FactStatus.ACTIVE
     if operation.valid_to is not None and operation.valid_to <= draft.context.now:
         status = FactStatus.ENDED
     fact = _new(draft, operation, status)
     if olds:
-        return _put_aside(draft, Learned(fact, is_new=True), olds, operation)
-    return Learned(fact, is_new=True, change=draft.record(ChangeKind.ADD, fact.id, ()))
+        return _put_aside(draft, OperationResult(fact, is_new=True), olds, operation)
+    return OperationResult(fact, is_new=True, change=draft.record(ChangeKind.ADD, fact.id, ()))
 
 
-def _confirm(draft: Draft, there: Fact, operation: FactOperation, olds: Sequence[Fact]) -> Learned:
+def _confirm(
+    draft: Draft, there: Fact, operation: FactOperation, olds: Sequence[Fact]
+) -> OperationResult:
     """Record the repetition of a known fact, and end the facts it replaces."""
     if not operation.is_proven:
-        return Learned(there)
+        return OperationResult(there)
     fact = _add_evidence(draft, there, operation)
-    return _put_aside(draft, Learned(fact), olds, operation)
+    return _put_aside(draft, OperationResult(fact), olds, operation)
 
 
 def _put_aside(
-    draft: Draft, learned: Learned, olds: Sequence[Fact], operation: FactOperation
-) -> Learned:
+    draft: Draft, learned: OperationResult, olds: Sequence[Fact], operation: FactOperation
+) -> OperationResult:
     """End the old facts that were not repeated since, and return the result with them."""
     assert learned.fact is not None
     older = _not_since(draft, olds, operation)
@@ -215,7 +217,9 @@ def _put_aside(
     return replace(learned, gone=gone, change=draft.record(kind, by, older))
 
 
-def _prove(draft: Draft, proposed: Fact, operation: FactOperation, olds: Sequence[Fact]) -> Learned:
+def _prove(
+    draft: Draft, proposed: Fact, operation: FactOperation, olds: Sequence[Fact]
+) -> OperationResult:
     """Make a proposed fact active because the user has stated it, with the confidence of its
     source.
     """
@@ -227,7 +231,7 @@ def _prove(draft: Draft, proposed: Fact, operation: FactOperation, olds: Sequenc
 
 def _accept(
     draft: Draft, proposed: Fact, source: FactSource, olds: Sequence[Fact], at: datetime
-) -> Learned:
+) -> OperationResult:
     sure = replace(
         proposed,
         status=FactStatus.ACTIVE,
@@ -238,7 +242,7 @@ def _accept(
     gone = tuple(_set_aside(draft, old, at, proposed.id) for old in olds)
     draft.put(sure)
     change = draft.record(ChangeKind.ACCEPT, proposed.id, [proposed, *olds])
-    return Learned(sure, is_new=True, gone=gone, change=change)
+    return OperationResult(sure, is_new=True, gone=gone, change=change)
 
 
 def _resolve(draft: Draft, names: Sequence[str], triple: Triple | None = None) -> tuple[Fact, ...]:

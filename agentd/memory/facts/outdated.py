@@ -19,9 +19,18 @@ from msgspec.structs import replace
 from agentd.core.errors import AgentdError, FileMissing
 from agentd.core.fact import Evidence, Fact, FactStatus, Provenance
 from agentd.core.ports import Facts, FactStore, NoteReader, Recall
-from agentd.core.search import OWNER, OWNERS, Chunk, Found, Hit, SearchQuery, Source, audience_of
+from agentd.core.search import (
+    OWNER,
+    OWNERS,
+    Chunk,
+    Hit,
+    SearchQuery,
+    SearchResult,
+    Source,
+    audience_of,
+)
 from agentd.core.text import UNSPACED, at_first_use
-from agentd.core.turn import Kind, SessionKey
+from agentd.core.turn import SessionKey, SessionKind
 from agentd.core.workspace import FACTS_PATH, FileView, Reader
 from agentd.memory.facts.keeping import parse_page
 from agentd.memory.facts.known import Known, comparable
@@ -37,7 +46,7 @@ Said = Callable[[SessionKey, int], Awaitable[str]]
 MOST = 1_000  # past facts, the latest, that hits are compared with
 LONGEST = 4_000  # characters of a hit that are compared
 
-_READER = Reader(SessionKey("facts"), Kind.MAIN)
+_READER = Reader(SessionKey("facts"), SessionKind.MAIN)
 _PATIENCE = 1.0  # seconds that a search waits until the facts are level with their page
 _LETTERS = 4  # bytes per token, about
 _PAST = frozenset({FactStatus.SUPERSEDED, FactStatus.ENDED})
@@ -68,10 +77,10 @@ class Outdated:
         self._max_tokens = max_tokens
         self._patience = patience
         self._digest = ""
-        self._past = Past()
+        self._past = PastFacts()
         self._quotes: dict[Evidence, str] = {}
 
-    async def search(self, query: SearchQuery, reader: Reader) -> Found:
+    async def search(self, query: SearchQuery, reader: Reader) -> SearchResult:
         """See Recall. For the owner, a hit that states a past fact names the line of the current
         fact, which comes before it; or the line that says until when the fact held.
         """
@@ -112,7 +121,7 @@ class Outdated:
         try:
             view = await self._workspace.read_damaged(FACTS_PATH, _READER)
         except FileMissing:
-            self._digest, self._past = "", Past()
+            self._digest, self._past = "", PastFacts()
             return
         if view.digest == self._digest:
             return
@@ -147,7 +156,7 @@ class Outdated:
         return tuple(hits[at] for at in within(costs, budget, query.limit))
 
 
-class Gone(Struct, frozen=True):
+class PastFact(Struct, frozen=True):
     """A past fact and its current successor (itself if it has none), with the lines of both on the
     page.
     """
@@ -186,19 +195,21 @@ class Gone(Struct, frozen=True):
         return Hit(chunk, score, {"current": 1.0})
 
 
-class Past(Struct):
+class PastFacts(Struct):
     """The past facts, indexed by rows, lines and phrases. Pure."""
 
-    by_row: dict[Provenance, list[Gone]] = field(default_factory=lambda: defaultdict(list))
-    by_line: dict[int, Gone] = field(default_factory=dict)
-    by_word: dict[str, list[tuple[str, Gone]]] = field(default_factory=lambda: defaultdict(list))
+    by_row: dict[Provenance, list[PastFact]] = field(default_factory=lambda: defaultdict(list))
+    by_line: dict[int, PastFact] = field(default_factory=dict)
+    by_word: dict[str, list[tuple[str, PastFact]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     holding: dict[Provenance, list[Fact]] = field(default_factory=lambda: defaultdict(list))
 
     def __bool__(self) -> bool:
         """Whether there are past facts."""
         return bool(self.by_line)
 
-    def add(self, gone: Gone, rows: Iterable[Provenance], phrases: Iterable[str]) -> None:
+    def add(self, gone: PastFact, rows: Iterable[Provenance], phrases: Iterable[str]) -> None:
         """Add a fact with the rows in which it was said and the phrases that state it."""
         self.by_line[gone.line] = gone
         for row in rows:
@@ -217,7 +228,7 @@ class Past(Struct):
             replace(hit, newer=old.place) if old and not old.is_told_of(hit) else hit
             for hit, old in zip(hits, olds, strict=True)
         ]
-        firsts: dict[int, tuple[Gone, Hit]] = {}
+        firsts: dict[int, tuple[PastFact, Hit]] = {}
         for hit, old in zip(order, olds, strict=True):
             if old is not None and old.is_replaced:
                 firsts.setdefault(old.now_line, (old, hit))
@@ -225,7 +236,7 @@ class Past(Struct):
             _put_first(old, first, order, adds=adds)
         return tuple(order)
 
-    def _outdated_in(self, hit: Hit, asked: frozenset[str]) -> Gone | None:
+    def _outdated_in(self, hit: Hit, asked: frozenset[str]) -> PastFact | None:
         """Return the past fact that a hit states: of several, the one the query asks about. None if
         the hit's row also states a current fact that fits the query better.
         """
@@ -241,7 +252,7 @@ class Past(Struct):
         most = max((len(asked & terms(fact.text)) for fact in others), default=0)
         return best if best is not None and len(asked & best.topic) >= most else None
 
-    def _phrases(self, said: str) -> Iterator[tuple[str, Gone]]:
+    def _phrases(self, said: str) -> Iterator[tuple[str, PastFact]]:
         for word in self.by_word.keys() & terms(said):
             yield from self.by_word[word]
 
@@ -251,8 +262,8 @@ def _past(
     evidence: Mapping[str, Sequence[Evidence]],
     quotes: Mapping[Evidence, str],
     holding: Iterable[Fact],
-) -> Past:
-    past = Past()
+) -> PastFacts:
+    past = PastFacts()
     for fact in holding:
         if fact.origin.session:
             past.holding[fact.origin].append(fact)
@@ -261,7 +272,7 @@ def _past(
         later = evidence.get(now.id, ()) if now is not fact else ()
         now_rows = frozenset(one.origin for one in later if one.session)
         now_words = comparable(now.text) if now is not fact else "\\0"
-        gone = Gone(fact, now, line, now_line, now_rows, now_words)
+        gone = PastFact(fact, now, line, now_line, now_rows, now_words)
         words = [quotes[one] for one in own if one in quotes]
         past.add(gone, [one.origin for one in own], [fact.text, *words])
     return past
@@ -291,7 +302,7 @@ def _lines(hit: Hit) -> range:
     return range(chunk.start_line, chunk.end_line + 1) if chunk.path == FACTS_PATH else range(0)
 
 
-def _put_first(old: Gone, before: Hit, order: list[Hit], *, adds: bool) -> None:
+def _put_first(old: PastFact, before: Hit, order: list[Hit], *, adds: bool) -> None:
     """Put the line of the current fact before this hit."""
     first = next(n for n, hit in enumerate(order) if hit.chunk is before.chunk)
     there = next((n for n, hit in enumerate(order) if old.now_line in _lines(hit)), None)

@@ -93,7 +93,7 @@ class PageLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class UnreadableLine:
     """An unreadable line. `line` counts from 1."""
 
     line: int
@@ -105,7 +105,7 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedLine:
     """A line with its position: `index` among the page's lines, `number` in the file, from 1."""
 
     index: int
@@ -170,11 +170,11 @@ class Page:
         """Return the text of the page."""
         return "\n".join([line.raw for line in self.lines])
 
-    def placed(self) -> Iterator[Placed]:
+    def placed(self) -> Iterator[PlacedLine]:
         """Yield every line with its positions."""
         number = 1
         for index, line in enumerate(self.lines):
-            yield Placed(index, number, line)
+            yield PlacedLine(index, number, line)
             number += 1 + line.raw.count("\n")
 
     def entries(self) -> Mapping[str, PageEntry]:
@@ -185,19 +185,19 @@ class Page:
         """Return the times of forgetting by fact id."""
         return dict(line.buried for line in self.lines if line.buried)
 
-    def troubles(self) -> tuple[Trouble, ...]:
+    def troubles(self) -> tuple[UnreadableLine, ...]:
         """Return the unreadable lines."""
         return tuple(
-            Trouble(place.number, str(trouble), trouble.cure)
+            UnreadableLine(place.number, str(trouble), trouble.cure)
             for place in self.placed()
             if (trouble := place.line.trouble) is not None
         )
 
-    def passed_over(self) -> tuple[Trouble, ...]:
+    def passed_over(self) -> tuple[UnreadableLine, ...]:
         """Return the nested and numbered list items, which are no facts."""
         why = "an item that is numbered or indented is no fact"
         return tuple(
-            Trouble(place.number, why, _AS_A_FACT)
+            UnreadableLine(place.number, why, _AS_A_FACT)
             for place in self.placed()
             if place.line.is_passed_over
         )
@@ -207,7 +207,7 @@ class Page:
         raws = [line.raw for line in self.lines if line.trouble is not None]
         return frozenset(found for raw in raws for found in _NAMED.findall(raw))
 
-    def settled(self, fits: Callable[[Placed], int]) -> Page:
+    def settled(self, fits: Callable[[PlacedLine], int]) -> Page:
         """Resolve lines with the same id: the line for which `fits` returns most stands for the
         fact, the first of several; the others become trouble.
         """
@@ -221,7 +221,7 @@ class Page:
                 continue
             taken = lines[first]
             here = replace(place.line, entry=again.entry, trouble=None)
-            if taken.entry and fits(Placed(first, 0, taken)) < fits(replace(place, line=here)):
+            if taken.entry and fits(PlacedLine(first, 0, taken)) < fits(replace(place, line=here)):
                 lines[first] = replace(taken, entry=None, trouble=RepeatedId(taken.entry))
                 lines[place.index] = here
                 at[again.entry.id] = place.index

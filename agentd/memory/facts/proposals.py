@@ -23,7 +23,7 @@ from agentd.core.ports import Clock, FactStore, ProposalStore, Workspace
 from agentd.core.screening.scanner import Suspicion, scan_change
 from agentd.core.text import sentences
 from agentd.core.tool import FileAction
-from agentd.core.turn import Kind, SessionKey
+from agentd.core.turn import SessionKey, SessionKind
 from agentd.core.workspace import OWNER, FileView, Reader
 from agentd.memory.facts.known import Known, comparable
 
@@ -46,7 +46,7 @@ _DISTINCT = 2  # days, or sessions
 _LONGEST = 512  # characters of a line
 # List marks, quotes and headings before a line's own words.
 _MARK = re.compile(r"\s*(?:[-*+>]\s+|#+\s+|\d+[.)]\s+)*(?:\[[ xX]\]\s+)?")
-_READER = Reader(SessionKey("proposals"), Kind.MAIN)
+_READER = Reader(SessionKey("proposals"), SessionKind.MAIN)
 
 
 class ProposalBook(Protocol):
@@ -59,7 +59,7 @@ class ProposalBook(Protocol):
         """Return the facts that the user may want to have forgotten."""
 
 
-class Sayings(Struct, frozen=True):
+class StatementCounts(Struct, frozen=True):
     """How often a fact was said, when first and last, and in which sessions."""
 
     times: int
@@ -77,14 +77,14 @@ class Sayings(Struct, frozen=True):
         }
 
 
-class _Wish(Struct, frozen=True):
+class _WantedLine(Struct, frozen=True):
     """A line that a file should have: in place of the line of the fact `instead_of`, or at the end.
     If the file has it already, only the old line is to be deleted.
     """
 
     fact: Fact
     path: str
-    sayings: Sayings
+    sayings: StatementCounts
     instead_of: Fact | None = None
     is_said: bool = False
 
@@ -100,7 +100,7 @@ class Proposal(Struct, frozen=True):
     text: str
     diff: str
     digest: str
-    sayings: Sayings
+    sayings: StatementCounts
     before: str  # the digest of the file
     after: str  # the file as it would be
     replaces: str = ""
@@ -217,7 +217,7 @@ class Proposals:
     def _build(self, state: _State) -> tuple[Proposal, ...]:
         return tuple(self._proposal(wish, state.files[wish.path]) for wish in _wishes(state))
 
-    def _proposal(self, wish: _Wish, view: FileView) -> Proposal:
+    def _proposal(self, wish: _WantedLine, view: FileView) -> Proposal:
         after = _rewritten(view.text, wish)
         problem = ""
         if len(after) > max(self._cap, len(view.text)):
@@ -251,21 +251,21 @@ class _State(Struct, frozen=True):
     zone: tzinfo
 
 
-def _wishes(state: _State) -> Iterator[_Wish]:
+def _wishes(state: _State) -> Iterator[_WantedLine]:
     taken: set[str] = set()
     for path, view in state.files.items():
         for old, new in _outdated_in(state.facts, view.text):
             if state.answers.get(new.id, True) and new.id not in taken:
                 taken.add(new.id)
                 is_said = _says(view.text, new)
-                yield _Wish(new, path, _sayings(state, new), old, is_said)
+                yield _WantedLine(new, path, _sayings(state, new), old, is_said)
     open_ = [f for f in state.facts if f.id not in state.answers and f.id not in taken]
     earned = [
         fact
         for fact in open_
         if _is_earned(state, fact) and not _says(state.files[_path_of(fact)].text, fact)
     ]
-    wishes = [_Wish(f, _path_of(f), _sayings(state, f)) for f in earned]
+    wishes = [_WantedLine(f, _path_of(f), _sayings(state, f)) for f in earned]
     yield from sorted(wishes, key=lambda w: (-w.sayings.times, w.sayings.first, w.fact.id))
 
 
@@ -274,7 +274,7 @@ def _is_earned(state: _State, fact: Fact) -> bool:
     return _is_said_enough(fact, _sayings(state, fact), days)
 
 
-def _sayings(state: _State, fact: Fact) -> Sayings:
+def _sayings(state: _State, fact: Fact) -> StatementCounts:
     return _sayings_of(state.evidence.get(fact.id, ()), fact)
 
 
@@ -288,7 +288,7 @@ def _line_of(fact: Fact) -> str:
     return f"- {' '.join(fact.text.split())}"
 
 
-def _sayings_of(evidence: Sequence[Evidence], fact: Fact) -> Sayings:
+def _sayings_of(evidence: Sequence[Evidence], fact: Fact) -> StatementCounts:
     """Count the times a fact was said. Evidence of one moment counts once, however many copies of
     the conversation there are.
     """
@@ -298,10 +298,10 @@ def _sayings_of(evidence: Sequence[Evidence], fact: Fact) -> Sayings:
             said[one.at] = one.session
     times = list(said) or [fact.noted_at]
     keys = dict.fromkeys(session for session in said.values() if session != NO_SESSION)
-    return Sayings(len(times), min(times), max(times), tuple(keys))
+    return StatementCounts(len(times), min(times), max(times), tuple(keys))
 
 
-def _is_said_enough(fact: Fact, sayings: Sayings, days: int) -> bool:
+def _is_said_enough(fact: Fact, sayings: StatementCounts, days: int) -> bool:
     """Whether a fact was said often enough, and on different days or in different sessions."""
     if not fact.is_active or len(_line_of(fact)) > _LONGEST:
         return False
@@ -330,7 +330,7 @@ def _outdated_in(facts: Known, text: str) -> tuple[tuple[Fact, Fact], ...]:
     return tuple((old, new) for old in olds if (new := facts.current(old.id)) is not None)
 
 
-def _rewritten(text: str, wish: _Wish) -> str:
+def _rewritten(text: str, wish: _WantedLine) -> str:
     """Return the file's text after the change."""
     if wish.instead_of is None:
         end = "\r\n" if "\r\n" in text else "\n"

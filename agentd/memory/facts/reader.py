@@ -24,7 +24,7 @@ from agentd.core.fact import (
     FactOperation,
     FactSource,
     FactWrite,
-    Learned,
+    OperationResult,
 )
 from agentd.core.message import Text
 from agentd.core.paths import prompt
@@ -39,7 +39,7 @@ from agentd.memory.facts import wire
 from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.model_answer import is_list
 from agentd.memory.facts.quotation import quoted_spans
-from agentd.memory.facts.wire import Spoken, WireItem
+from agentd.memory.facts.wire import SpokenMessage, WireItem
 from agentd.memory.facts.withheld import secret_spans
 
 log = structlog.get_logger()
@@ -65,7 +65,7 @@ class Passage(Struct, frozen=True):
     session: SessionKey
     first: int
     last: int
-    spoken: tuple[Spoken, ...] = ()
+    spoken: tuple[SpokenMessage, ...] = ()
     withheld: int = 0
 
 
@@ -132,7 +132,7 @@ class PassageReader:
             spoken = (before, *spoken)
         return Passage(session, taken[0].seq, taken[-1].seq, spoken, withheld)
 
-    async def read(self, passage: Passage) -> tuple[Learned, ...]:
+    async def read(self, passage: Passage) -> tuple[OperationResult, ...]:
         """Learn from the passage, and move the mark to its end. If the answer was cut, what the
         later messages say may be missing from it: then nothing is learned, the mark is unchanged
         and the next passage is shorter, down to a single message, whose answer counts as it is.
@@ -158,13 +158,13 @@ class PassageReader:
 
     async def read_now(
         self,
-        spoken: Sequence[Spoken],
+        spoken: Sequence[SpokenMessage],
         session: SessionKey,
         asked: Evidence,
         *,
         hinted: Sequence[str] = (),
         category: Category | None = None,
-    ) -> tuple[Learned, ...]:
+    ) -> tuple[OperationResult, ...]:
         """Learn, as explicit facts, what the user has asked to have remembered with the words
         `asked`. `hinted` are ids of facts that the words may concern. Raises what `read` raises.
         """
@@ -214,7 +214,7 @@ class PassageReader:
     async def _read_passage(
         self,
         session: SessionKey,
-        spoken: Sequence[Spoken],
+        spoken: Sequence[SpokenMessage],
         source: FactSource,
         hinted: Sequence[str] = (),
         asked: Evidence | None = None,
@@ -246,7 +246,7 @@ class PassageReader:
         return found, is_cut
 
     async def _ask_model(
-        self, session: SessionKey, spoken: Sequence[Spoken], hinted: Sequence[str]
+        self, session: SessionKey, spoken: Sequence[SpokenMessage], hinted: Sequence[str]
     ) -> tuple[tuple[WireItem, ...], int, int, bool]:
         """Return the items of the model's answer, how many objects were unusable, how many facts it
         was shown, and whether the answer was cut.
@@ -273,7 +273,9 @@ class PassageReader:
         self._malformed += dropped
         return items, dropped, len(known), answer.is_cut
 
-    async def _facts_for_model(self, spoken: Sequence[Spoken], hinted: Sequence[str]) -> list[Fact]:
+    async def _facts_for_model(
+        self, spoken: Sequence[SpokenMessage], hinted: Sequence[str]
+    ) -> list[Fact]:
         """Return the facts to show the model: all if they fit, else the hinted and the newest, then
         those nearest to each message in turn.
         """
@@ -287,15 +289,15 @@ class PassageReader:
             shown = _fitting(chain(first, active[-_NEWEST:], in_turn))
         return sorted(shown.values(), key=_creation)
 
-    async def _before(self, session: SessionKey, first: int) -> Spoken | None:
+    async def _before(self, session: SessionKey, first: int) -> SpokenMessage | None:
         """Return the agent's message just before a row, to which the row may be the answer."""
         rows = await self._sessions.rows(session, max(1, first - 4), 4) if first > 1 else ()
         spoken = [one for row in rows if row.seq < first and (one := _spoken(session, row))]
         return spoken[-1] if spoken and not spoken[-1].is_user else None
 
-    async def _as_they_stand(self, spoken: Sequence[Spoken]) -> list[Spoken]:
+    async def _as_they_stand(self, spoken: Sequence[SpokenMessage]) -> list[SpokenMessage]:
         """Return the messages that still exist, in their present form."""
-        now: list[Spoken] = []
+        now: list[SpokenMessage] = []
         for one in spoken:
             if not one.seq:
                 now.append(one)
@@ -306,21 +308,21 @@ class PassageReader:
         return now
 
 
-def spoken_in(session: SessionKey, rows: Sequence[Row]) -> tuple[Spoken, ...]:
+def spoken_in(session: SessionKey, rows: Sequence[Row]) -> tuple[SpokenMessage, ...]:
     """Return the messages in rows, in order: words of user and agent, without tool calls and
     results.
     """
     return tuple(one for row in rows if (one := _spoken(session, row)) is not None)
 
 
-def _spoken(session: SessionKey, row: Row) -> Spoken | None:
+def _spoken(session: SessionKey, row: Row) -> SpokenMessage | None:
     is_user = opens_turn(row)
     if not (is_user or row.role is RowRole.ASSISTANT) or not row.text.strip():
         return None
     whole = ((0, len(row.text)),)
     if not is_user:
         hidden = whole if row.source.tainted else ()
-        return Spoken(session, row.seq, row.at, row.text, False, not hidden, hidden=hidden)
+        return SpokenMessage(session, row.seq, row.at, row.text, False, not hidden, hidden=hidden)
     secret = secret_spans(row.text)
     marked: list[Span] = [*secret]
     offset = 0
@@ -329,7 +331,7 @@ def _spoken(session: SessionKey, row: Row) -> Spoken | None:
             marked += shift_spans(block.quoted, offset)
             offset += len(block.text)
     is_clean = row.source.is_owners_own
-    return Spoken(
+    return SpokenMessage(
         session,
         row.seq,
         row.at,
@@ -342,7 +344,7 @@ def _spoken(session: SessionKey, row: Row) -> Spoken | None:
     )
 
 
-def _user_messages(spoken: Sequence[Spoken]) -> int:
+def _user_messages(spoken: Sequence[SpokenMessage]) -> int:
     return sum(one.is_user for one in spoken)
 
 
@@ -359,7 +361,7 @@ def _sentence_like(fact: str, text: str) -> Span | None:
     return best
 
 
-def _questions(spoken: Sequence[Spoken]) -> list[str]:
+def _questions(spoken: Sequence[SpokenMessage]) -> list[str]:
     """Return the user's messages, each also together with the agent's message before it, since a
     bare answer says little.
     """

@@ -22,14 +22,14 @@ from agentd.core.fact import (
     FactStatus,
     FactWrite,
     ForgetRequest,
-    Learned,
-    Op,
+    OperationKind,
+    OperationResult,
     Refusal,
 )
 from agentd.memory.facts import operations
 from agentd.memory.facts.draft import Draft
 from agentd.memory.facts.known import Known
-from agentd.memory.facts.page import Page, PagePart, Placed, Trouble
+from agentd.memory.facts.page import Page, PagePart, PlacedLine, UnreadableLine
 from agentd.memory.facts.page_entry import PageEntry
 
 Screen = Callable[[str], Refusal | None]
@@ -80,8 +80,8 @@ class Differences(Struct, frozen=True):
 
     taken: tuple[Fact, ...] = ()  # facts in the state that the page gives
     rewritten: tuple[Fact, ...] = ()  # those of them whose lines are incomplete
-    edited: tuple[tuple[Placed, Fact], ...] = ()  # another text under the id of a fact
-    fresh: tuple[Placed, ...] = ()  # lines without an id
+    edited: tuple[tuple[PlacedLine, Fact], ...] = ()  # another text under the id of a fact
+    fresh: tuple[PlacedLine, ...] = ()  # lines without an id
     gone: tuple[str, ...] = ()  # facts whose lines the user deleted
     parked: tuple[str, ...] = ()  # facts whose lines are missing, but not surely deleted
     buried: Mapping[str, datetime] = field(default_factory=dict)  # forgotten on the page alone
@@ -93,7 +93,7 @@ class Differences(Struct, frozen=True):
 def settle_copies(page: Page, known: Known, now: datetime) -> Page:
     """Resolve duplicate ids on the page: the line that best fits the row counts, wherever it is."""
 
-    def fits(place: Placed) -> int:
+    def fits(place: PlacedLine) -> int:
         entry = place.line.entry
         row = known.get(entry.id) if entry else None
         if entry is None or row is None or entry.text != row.text:
@@ -153,7 +153,7 @@ def compare(
 
 def reconcile(
     found: Differences, draft: Draft, screen: Screen
-) -> tuple[PageChange, tuple[Trouble, ...]]:
+) -> tuple[PageChange, tuple[UnreadableLine, ...]]:
     """Return the change that follows from the differences, and the refused lines. It is made in the
     draft.
     """
@@ -202,7 +202,7 @@ def page_facts(
     return tuple(facts.values())
 
 
-def fact_of_line(place: Placed, row: Fact | None, now: datetime) -> Fact:
+def fact_of_line(place: PlacedLine, row: Fact | None, now: datetime) -> Fact:
     """Return the fact as its line states it; missing fields come from the row, else from
     defaults.
     """
@@ -234,7 +234,7 @@ class _ByHand:
         self.written: list[Fact] = []
         self.adopted: dict[int, Fact] = {}
         self.cut: set[int] = set()
-        self.refused: list[Trouble] = []
+        self.refused: list[UnreadableLine] = []
 
     def take(self, fact: Fact) -> None:
         """Apply a line that differs from its row; a proposed fact that the page shows as active is
@@ -247,13 +247,13 @@ class _ByHand:
         learned = operations.accept(self._draft, replace(fact, status=row.status))
         self.written += [sure for sure in (learned.fact, *learned.gone) if sure is not None]
 
-    def edit(self, place: Placed, row: Fact) -> None:
+    def edit(self, place: PlacedLine, row: Fact) -> None:
         """Apply a line with a new text: a new fact replaces the old one."""
         entry = self._accepted(place)
         if entry is not None:
             self._take(place, operations.edit(self._draft, row, self._edited(entry, row)))
 
-    def add(self, place: Placed) -> None:
+    def add(self, place: PlacedLine) -> None:
         """Apply a line without an id: a new fact."""
         entry = self._accepted(place)
         if entry is not None:
@@ -263,7 +263,9 @@ class _ByHand:
         """Return the operation for a line written by hand."""
         now = self._draft.context.now
         words = (Evidence(now),)
-        return FactOperation(Op.ADD, now, FactSource.FILE, entry.text, category, evidence=words)
+        return FactOperation(
+            OperationKind.ADD, now, FactSource.FILE, entry.text, category, evidence=words
+        )
 
     def _edited(self, entry: PageEntry, row: Fact) -> FactOperation:
         """Return the operation for an edited line. Values changed in its comment count; unchanged
@@ -279,7 +281,7 @@ class _ByHand:
             confidence=sure,
         )
 
-    def _take(self, place: Placed, learned: Learned) -> None:
+    def _take(self, place: PlacedLine, learned: OperationResult) -> None:
         self.written += learned.gone
         if learned.fact is None:
             return
@@ -289,7 +291,7 @@ class _ByHand:
             self.cut.add(place.index)
             self.written.append(learned.fact)
 
-    def _accepted(self, place: Placed) -> PageEntry | None:
+    def _accepted(self, place: PlacedLine) -> PageEntry | None:
         entry = place.line.entry
         if entry is not None and (why := self._screen(entry.text)):
             self.refused.append(_refusal(place.number, why))
@@ -297,11 +299,11 @@ class _ByHand:
         return entry
 
 
-def _refusal(line: int, why: Refusal) -> Trouble:
-    return Trouble(line, *_REFUSED[why])
+def _refusal(line: int, why: Refusal) -> UnreadableLine:
+    return UnreadableLine(line, *_REFUSED[why])
 
 
-def _is_over(place: Placed, now: datetime) -> bool:
+def _is_over(place: PlacedLine, now: datetime) -> bool:
     """Whether the line says that its fact no longer holds."""
     entry, part = place.line.entry, place.line.part
     ended = bool(entry and entry.until and entry.until <= now)

@@ -16,7 +16,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentd.core.fact import Category, Evidence, Fact, FactOperation, FactSource, Op, Triple
+from agentd.core.fact import (
+    Category,
+    Evidence,
+    Fact,
+    FactOperation,
+    FactSource,
+    OperationKind,
+    Triple,
+)
 from agentd.core.outside import replace_spans
 from agentd.core.spans import Span
 from agentd.core.times import FIRST_YEAR, LAST_YEAR
@@ -40,7 +48,7 @@ _KNOWN, _SAID = "known facts", "conversation"
 _ASK = "List now what this conversation changes in what is known."
 
 
-class Spoken(Struct, frozen=True):
+class SpokenMessage(Struct, frozen=True):
     """One message of the conversation to be read. Only clean words of the user count as evidence.
     `quotations` are spans of somebody else's words, or that reveal a secret; those in `hidden` are
     never shown in a request. `withheld` counts the sentences that reveal secrets.
@@ -70,7 +78,7 @@ class WireItem(Struct, frozen=True):
     """
 
     name: str
-    op: Op
+    op: OperationKind
     content: str
     category: Category
     message: int | None
@@ -81,7 +89,7 @@ class WireItem(Struct, frozen=True):
     valid_to: str
 
 
-def request(spoken: Sequence[Spoken], known: Sequence[Fact], zone: tzinfo) -> str:
+def request(spoken: Sequence[SpokenMessage], known: Sequence[Fact], zone: tzinfo) -> str:
     """Return the text of the request."""
     said = "\n".join(_message_text(n, one, zone) for n, one in enumerate(spoken, start=1))
     facts = "\n".join(fact_line(fact, zone) for fact in known)
@@ -119,7 +127,7 @@ def read(answer: str) -> tuple[tuple[WireItem, ...], int]:
 
 def operations(
     items: Sequence[WireItem],
-    spoken: Sequence[Spoken],
+    spoken: Sequence[SpokenMessage],
     source: FactSource,
     zone: tzinfo,
     asked: Evidence | None = None,
@@ -154,7 +162,7 @@ def operations(
 
 
 def _proof(
-    item: WireItem, spoken: Sequence[Spoken], found: Sequence[Span | None]
+    item: WireItem, spoken: Sequence[SpokenMessage], found: Sequence[Span | None]
 ) -> tuple[Evidence, ...]:
     """Return the evidence for a quote, given where it was found: in the cited message, or in the
     only other message that contains it. A short quote counts only as the answer to the agent's
@@ -178,15 +186,15 @@ def _proof(
     return (evidence, asked)
 
 
-def _is_own(one: Spoken) -> bool:
+def _is_own(one: SpokenMessage) -> bool:
     return one.is_user and one.is_clean
 
 
-def _cited_message(message: int | None, spoken: Sequence[Spoken]) -> Spoken | None:
+def _cited_message(message: int | None, spoken: Sequence[SpokenMessage]) -> SpokenMessage | None:
     return spoken[message - 1] if message and 0 < message <= len(spoken) else None
 
 
-def _message_text(count: int, one: Spoken, zone: tzinfo) -> str:
+def _message_text(count: int, one: SpokenMessage, zone: tzinfo) -> str:
     who = "user" if one.is_user else "agent"
     head = f"[{count} {who} {one.at.astimezone(zone):%Y-%m-%d %H:%M}]"
     text = replace_spans(one.text, one.hidden, _LEFT_OUT)
@@ -208,7 +216,7 @@ def _item(data: dict[str, Any], name: str) -> WireItem | None:
     op = _op(data.get("op"))
     content = line(data.get("content"), _MOST_CONTENT)
     ids = _ids(data.get("ids", data.get("id")))
-    if op is None or not (content if op in (Op.ADD, Op.REPLACE) else ids):
+    if op is None or not (content if op in (OperationKind.ADD, OperationKind.REPLACE) else ids):
         return None
     quote = data.get("quote")
     return WireItem(
@@ -225,11 +233,11 @@ def _item(data: dict[str, Any], name: str) -> WireItem | None:
     )
 
 
-def _op(value: Any) -> Op | None:
+def _op(value: Any) -> OperationKind | None:
     if value is None:
-        return Op.ADD
+        return OperationKind.ADD
     name = value.strip().casefold() if isinstance(value, str) else ""
-    return Op(name) if name in set(Op) else None
+    return OperationKind(name) if name in set(OperationKind) else None
 
 
 def _category(value: Any) -> Category:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from agentd.core.erasure import sentences_in
 from agentd.core.fact import Category, Evidence, Fact, FactSource, Triple
-from agentd.core.redaction import Telling, tellings
+from agentd.core.redaction import SecretSpan, tellings
 from agentd.core.spans import Spans
 from agentd.core.transcript import Row, opens_turn
 from agentd.core.turn import SessionKey
@@ -24,7 +24,7 @@ _WORD = re.compile(r"\w+")
 _USER = "user"
 
 
-class Withheld(Struct, frozen=True):
+class WithheldSecret(Struct, frozen=True):
     """A secret and the places where the user told it. `fact` describes it in the form of a fact,
     but is never stored.
     """
@@ -39,7 +39,7 @@ def secret_spans(text: str) -> Spans:
     return tuple(dict.fromkeys(span for told in tellings(text) for span in around(told)))
 
 
-def secrets_told(session: SessionKey, rows: Iterable[Row]) -> Iterator[Withheld]:
+def secrets_told(session: SessionKey, rows: Iterable[Row]) -> Iterator[WithheldSecret]:
     """Yield the secrets that the user reveals in these rows of a conversation."""
     for row in rows:
         if not (opens_turn(row) and row.source.is_owners_own):
@@ -49,22 +49,22 @@ def secrets_told(session: SessionKey, rows: Iterable[Row]) -> Iterator[Withheld]
             spans = around(told)
             said = [Evidence(row.at, session, row.seq, *span) for span in spans]
             words = " ".join(row.text[start:end] for start, end in spans)
-            yield Withheld(_fact(told, words, row), tuple(said))
+            yield WithheldSecret(_fact(told, words, row), tuple(said))
 
 
-def without_repeats(several: Iterable[Withheld]) -> tuple[Withheld, ...]:
+def without_repeats(several: Iterable[WithheldSecret]) -> tuple[WithheldSecret, ...]:
     """Merge equal secrets: the fact of the first time, with all evidence."""
-    found: dict[str, Withheld] = {}
+    found: dict[str, WithheldSecret] = {}
     for one in sorted(several, key=lambda one: one.fact.noted_at):
         before = found.get(one.fact.id)
         said = before.evidence if before is not None else ()
-        found[one.fact.id] = Withheld(
+        found[one.fact.id] = WithheldSecret(
             before.fact if before else one.fact, tuple(dict.fromkeys((*said, *one.evidence)))
         )
     return tuple(found.values())
 
 
-def match_secrets(query: str, several: Sequence[Withheld]) -> tuple[Withheld, ...]:
+def match_secrets(query: str, several: Sequence[WithheldSecret]) -> tuple[WithheldSecret, ...]:
     """Return the secrets that a request to forget means: those whose value it contains, else those
     whose name it contains.
     """
@@ -80,7 +80,7 @@ def match_secrets(query: str, several: Sequence[Withheld]) -> tuple[Withheld, ..
     )
 
 
-def _fact(told: Telling, words: str, row: Row) -> Fact:
+def _fact(told: SecretSpan, words: str, row: Row) -> Fact:
     """Build the fact; its id is the same wherever the same secret is told."""
     name = f"{fold_text(told.name)}\0{told.value}".encode(errors="replace")
     return Fact(
@@ -105,7 +105,7 @@ class _Sentences:
     def _spans(self) -> Spans:
         return sentences_in(self._text)
 
-    def __call__(self, told: Telling) -> Spans:
+    def __call__(self, told: SecretSpan) -> Spans:
         """Return the sentences that the secret lies in."""
         first = bisect_right(self._spans, told.start, key=lambda span: span[1])
         last = bisect_left(self._spans, told.end, key=lambda span: span[0])

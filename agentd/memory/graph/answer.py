@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, assert_never
 from msgspec import Struct
 
 from agentd.core.graph import FactHash
-from agentd.memory.graph.paths import Way
+from agentd.memory.graph.paths import TraversalMode
 from agentd.memory.graph.query import QuestionKind
 from agentd.zero.naming import MINUS
 
@@ -114,7 +114,7 @@ class GraphAnswer(Struct, frozen=True):
     rows: tuple[AnswerRow, ...] = ()
     reason: str = ""
     unknown: tuple[Unknown, ...] = ()
-    by: Way = Way.PATHS
+    by: TraversalMode = TraversalMode.PATHS
 
     @property
     def triples(self) -> tuple[AnswerTriple, ...]:

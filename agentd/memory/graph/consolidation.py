@@ -27,7 +27,7 @@ from agentd.core.graph import (
     Relation,
 )
 from agentd.core.ports import Clock, GraphRecords, GraphStore
-from agentd.core.text import Folded, trim_punctuation
+from agentd.core.text import FoldedText, trim_punctuation
 from agentd.zero.formats.reading import read
 from agentd.zero.formats.records import canonical, concepts_told
 from agentd.zero.formats.writing import write
@@ -63,10 +63,10 @@ class KeptRecords(Struct, frozen=True):
             labels[self.relation.object],
         ]
         subject, predicate, target = (_words(one) for one in said)
-        whole = Folded(f"{subject} {predicate} {target}")
+        whole = FoldedText(f"{subject} {predicate} {target}")
         parts = (part for one in erasure.excerpts for part in one.parts)
         for text in (*erasure.spans, *parts, *erasure.sentences):
-            words = Folded(text)
+            words = FoldedText(text)
             if any(whole.places(trim_punctuation(_words(words.text)))):
                 return True
             if any(words.places(subject)) and any(words.places(target)):
@@ -115,7 +115,7 @@ def ends_of(relations: Iterable[Relation]) -> set[ConceptHash]:
 
 def _words(label: str) -> str:
     """Return a label as people write it, folded."""
-    return Folded(label.replace("-", " ").replace("_", " ")).text
+    return FoldedText(label.replace("-", " ").replace("_", " ")).text
 
 
 MOST = 1_000  # episodes that one promotion may count, since it names them all

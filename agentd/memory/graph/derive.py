@@ -164,7 +164,7 @@ _LITERAL = Aliases({})
 _SAYING = frozenset({FactStatus.ACTIVE, FactStatus.SUPERSEDED, FactStatus.ENDED})
 
 
-class Saying(Struct, frozen=True):
+class DerivedEpisode(Struct, frozen=True):
     """An episode derived from facts: facts that say the same at the same time and place share one.
     Its confidence is the highest of theirs, and `refs` are their ids.
     """
@@ -181,11 +181,11 @@ class Saying(Struct, frozen=True):
         """Whether it says that the fact no longer holds."""
         return self.source == ENDED
 
-    def joined(self, other: Saying) -> Saying:
+    def joined(self, other: DerivedEpisode) -> DerivedEpisode:
         """Merge two sayings of the same episode."""
         refs = tuple(sorted({*self.refs, *other.refs}))
         sure = max(self.confidence, other.confidence)
-        return Saying(self.triple, self.at, self.source, self.session, sure, refs)
+        return DerivedEpisode(self.triple, self.at, self.source, self.session, sure, refs)
 
     def record(self) -> Record:
         """Compile the saying to a record."""
@@ -201,7 +201,7 @@ class Derived(Struct, frozen=True):
     labels.
     """
 
-    sayings: Mapping[EpisodeHash, Saying]
+    sayings: Mapping[EpisodeHash, DerivedEpisode]
     names: Names
     holding: Mapping[str, tuple[Fact, Triple]]
     unfit: tuple[str, ...] = ()
@@ -215,7 +215,7 @@ def derive(
     """
     known = [one for one in facts if one.status in _SAYING and one.triple is not None]
     names = Names(own, (one.triple for one in known if one.is_active and one.triple is not None))
-    found: dict[EpisodeHash, Saying] = {}
+    found: dict[EpisodeHash, DerivedEpisode] = {}
     holding: dict[str, tuple[Fact, Triple]] = {}
     past: list[tuple[Fact, Triple]] = []
     unfit: list[str] = []
@@ -236,25 +236,25 @@ def derive(
     for fact, triple in past:
         if triple not in believed:
             at = fact.valid_to or fact.noted_at
-            _put(found, Saying(triple, at, ENDED, "", 1.0, (fact.id,)))
+            _put(found, DerivedEpisode(triple, at, ENDED, "", 1.0, (fact.id,)))
     return Derived(found, names, holding, tuple(unfit))
 
 
-def _sayings(fact: Fact, triple: Triple, evidence: Sequence[Evidence]) -> Iterator[Saying]:
+def _sayings(fact: Fact, triple: Triple, evidence: Sequence[Evidence]) -> Iterator[DerivedEpisode]:
     told = sorted((one.at, one.session) for one in evidence if not one.is_context)
     times = list(dict.fromkeys(told)) or [(fact.valid_from, fact.origin.session)]
     for number, (at, session) in enumerate(times):
         source = SAID if number else FACTS
-        yield Saying(triple, at, source, session, fact.confidence, (fact.id,))
+        yield DerivedEpisode(triple, at, source, session, fact.confidence, (fact.id,))
 
 
-def _put(found: dict[EpisodeHash, Saying], saying: Saying) -> None:
+def _put(found: dict[EpisodeHash, DerivedEpisode], saying: DerivedEpisode) -> None:
     name = _episode(saying)
     known = found.get(name)
     found[name] = known.joined(saying) if known else saying
 
 
-def _episode(saying: Saying) -> EpisodeHash:
+def _episode(saying: DerivedEpisode) -> EpisodeHash:
     """Return the episode hash, as the compiler computes it."""
     triple = saying.triple
     said = fact_hash(triple.subject, triple.relation, triple.value)

@@ -18,7 +18,7 @@ from agentd.core.errors import FileMissing, FileUnreadable, GraphError, PathRefu
 from agentd.core.evidence import FACTS, SHARED
 from agentd.core.graph import EpisodeHash, KeptEpisode, Record, Share
 from agentd.core.ports import Clock, GraphRecords, NoteReader
-from agentd.core.turn import Kind, SessionKey
+from agentd.core.turn import SessionKey, SessionKind
 from agentd.core.workspace import GRAPH_FOLDER, SHARED_PATH, TAKEN_BACK_PATH, Reader
 from agentd.memory.graph.consolidation import alone, rows
 from agentd.memory.graph.text import TextFiles
@@ -29,7 +29,7 @@ from agentd.zero.decompiler import decompile
 log = structlog.get_logger()
 
 TELLER = "earlier-graph"  # teller of episodes without one
-_READER = Reader(SessionKey("graph"), Kind.MAIN)
+_READER = Reader(SessionKey("graph"), SessionKind.MAIN)
 _BEGINS = re.compile(r"^\ufeff?Graph\b", re.MULTILINE)
 _WITHDRAWN = re.compile(r"^[0-9a-f]{64}$", re.MULTILINE)
 _SHARE = re.compile(

@@ -41,7 +41,7 @@ class ExchangeState(Struct, frozen=True):
     text: str
 
 
-class Taken(Struct, frozen=True):
+class IntakeResult(Struct, frozen=True):
     """The result of taking in a message: numbers of new episodes, of known ones, of withdrawn ones,
     and of those kept out because they had been withdrawn, or forgotten here, before.
     """
@@ -52,7 +52,7 @@ class Taken(Struct, frozen=True):
     kept_out: int = 0
 
 
-class Logged(Struct, frozen=True):
+class ChainVerdict(Struct, frozen=True):
     """The verdict on the chain, and the tellers of whom something else is stored than the chain
     says.
     """
@@ -117,17 +117,17 @@ class Exchange:
         await self.fresh()
         return await self._keeper.export()
 
-    async def logged(self) -> Logged:
+    async def logged(self) -> ChainVerdict:
         """Return whether the chain is as it was written, and whether what others said is as entered
         in it.
         """
         await self.fresh()
         verdict = await self._journal.verdict()
         if not verdict.is_sound:
-            return Logged(verdict)
-        return Logged(verdict, await self._journal.changed(await self._keeper.receipts()))
+            return ChainVerdict(verdict)
+        return ChainVerdict(verdict, await self._journal.changed(await self._keeper.receipts()))
 
-    async def take(self, text: str, name: str, trust: float) -> Taken:
+    async def take(self, text: str, name: str, trust: float) -> IntakeResult:
         """Take in the message of another agent, called `name` here, with its confidences multiplied
         by `trust`. What was taken in before keeps its confidence, so the same message changes
         nothing when repeated. A sender can withdraw only what it said itself; nothing that was
@@ -153,7 +153,7 @@ class Exchange:
             await self.fresh()
             return await self._take(message, fresh, name)
 
-    async def take_text(self, text: str, name: str, trust: float) -> Taken:
+    async def take_text(self, text: str, name: str, trust: float) -> IntakeResult:
         """Take in a graph text, `.0` or `.0c`, with its confidences multiplied by `trust`: as said
         by `name`, who is also meant by `user` in it; without a name as said by a file. Repeating it
         changes nothing. Raises GraphError for a text that does not match its hashes, and for a name
@@ -166,7 +166,7 @@ class Exchange:
             await self.fresh()
             return await self._take(ShareMessage("", fresh, frozenset()), fresh, teller)
 
-    async def _take(self, message: ShareMessage, fresh: Record, name: str) -> Taken:
+    async def _take(self, message: ShareMessage, fresh: Record, name: str) -> IntakeResult:
         here = await self._said_by(message.sender, name)
         out = await self._keeper.kept_out() - here.keys()
         said = [r for r in fresh.relations if r.refs[0] not in out]
@@ -174,7 +174,7 @@ class Exchange:
         gone = [here[one.hex].episode for one in message.withdrawn if one.hex in here]
         withdrawn = await self._keeper.withdraw(gone) if gone else 0
         known = len(said) - added.episodes
-        return Taken(added.episodes, known, withdrawn, len(fresh.relations) - len(said))
+        return IntakeResult(added.episodes, known, withdrawn, len(fresh.relations) - len(said))
 
     @property
     def is_logged(self) -> bool:

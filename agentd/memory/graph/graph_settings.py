@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from agentd.core.settings import FilePath, Reaches, Settings
+from agentd.core.settings import ActsOutside, FilePath, Settings
 
 _SPACE = re.compile(r"[a-z0-9-]{1,40}")
 
@@ -27,7 +27,7 @@ class GraphSettings(Settings):
         False, description="log what happens to the graph in a chain that nobody can change unseen"
     )
 
-    key_file: Annotated[FilePath, Reaches("is read as a key")] = Field(
+    key_file: Annotated[FilePath, ActsOutside("is read as a key")] = Field(
         "",
         description="file of mode 0600 with the key of Sign and Verify in `.0` programs; empty: none",
     )

@@ -161,7 +161,7 @@ class JournalChain:
         return found.verdict.entries, found.last
 
 
-class Judged(Struct, frozen=True):
+class JournalState(Struct, frozen=True):
     """The state of the files. `whole` is the length in bytes of the complete entries; `is_behind`:
     the head record has still to be brought up to the last entry.
     """
@@ -178,13 +178,13 @@ def digest(content: bytes, salt: bytes) -> str:
     return hmac.digest(salt, content, "sha256").hex()
 
 
-def verify_chain(log: bytes | None, head: bytes | None) -> Judged:
+def verify_chain(log: bytes | None, head: bytes | None) -> JournalState:
     """Check the chain in these bytes. What follows the entry in the head record is left by a crash,
     and no fault: complete entries that fit count, the rest does not.
     """
     named = _head_of(log, head)
     if isinstance(named, Verdict):
-        return Judged(named)
+        return JournalState(named)
     count, end = named
     last, whole = START, 0
     digests: list[str] = []
@@ -200,16 +200,16 @@ def verify_chain(log: bytes | None, head: bytes | None) -> Judged:
         elif number == count and after != end:
             why = "it is not the one that the head record names"
         if why and number <= count:
-            return Judged(Verdict(number - 1, number, why))
+            return JournalState(Verdict(number - 1, number, why))
         if entry is None or why:
             break
         last, whole = after, whole + len(line)
         digests.append(entry[3])
     if len(digests) < count:
         missing = len(digests) + 1
-        return Judged(Verdict(len(digests), missing, "it is missing: the log was cut off"))
+        return JournalState(Verdict(len(digests), missing, "it is missing: the log was cut off"))
     is_behind = head is None or len(digests) > count
-    return Judged(Verdict(len(digests)), last, digests, whole, is_behind)
+    return JournalState(Verdict(len(digests)), last, digests, whole, is_behind)
 
 
 def _head_of(log: bytes | None, head: bytes | None) -> tuple[int, EntryHash] | Verdict:

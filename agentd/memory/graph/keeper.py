@@ -20,18 +20,18 @@ from agentd.core.failpoints import hit
 from agentd.core.graph import (
     EpisodeHash,
     GraphCounts,
-    Held,
-    Inserted,
+    InsertCounts,
     KeptEpisode,
     Record,
     Relation,
+    StoredEpisode,
 )
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, GraphRecords, GraphStore, NoteReader
-from agentd.core.turn import Kind, SessionKey
+from agentd.core.turn import SessionKey, SessionKind
 from agentd.core.workspace import GRAPH_FOLDER, Reader
 from agentd.memory.graph.consolidation import Consolidation, KeptRecords, read_rows, rows, valid
-from agentd.memory.graph.derive import OWNER_TOO, Derived, Names, Saying, derive
+from agentd.memory.graph.derive import OWNER_TOO, Derived, DerivedEpisode, Names, derive
 from agentd.memory.graph.earlier_text import EarlierText
 from agentd.memory.graph.journal import GraphJournal
 from agentd.memory.graph.text import GraphText, WrittenGraph
@@ -42,7 +42,7 @@ log = structlog.get_logger()
 ALIASES = f"{GRAPH_FOLDER}/aliases.md"
 AT_ONCE = 500  # episodes inserted in one transaction
 
-_READER = Reader(SessionKey("graph"), Kind.MAIN)
+_READER = Reader(SessionKey("graph"), SessionKind.MAIN)
 _SHOWN = 5  # ids of unfit facts that are named
 
 
@@ -63,18 +63,20 @@ class _Wanted(Struct, frozen=True):
     kept: tuple[KeptRecords, ...]
     forgotten: frozenset[str]  # ids of facts
 
-    def gone(self, held: Mapping[EpisodeHash, Held]) -> dict[EpisodeHash, Held]:
+    def gone(self, held: Mapping[EpisodeHash, StoredEpisode]) -> dict[EpisodeHash, StoredEpisode]:
         """Return the stored episodes that should not be there, or have another content."""
         due = {
-            name: Held(one.confidence, one.is_denial, one.refs, one.at)
+            name: StoredEpisode(one.confidence, one.is_denial, one.refs, one.at)
             for name, one in self.derived.sayings.items()
         }
         for one in self.kept:
             said, at = one.relation, one.record.contexts[0].event_time
-            due[said.episode] = Held(said.confidence, said.denied, said.refs, at)
+            due[said.episode] = StoredEpisode(said.confidence, said.denied, said.refs, at)
         return {name: one for name, one in held.items() if due.get(name) != one}
 
-    def fresh(self, held: Mapping[EpisodeHash, Held], now: datetime) -> list[Saying]:
+    def fresh(
+        self, held: Mapping[EpisodeHash, StoredEpisode], now: datetime
+    ) -> list[DerivedEpisode]:
         """Return the sayings that are missing, except faded ones, which a rebuilt table need not
         have.
         """
@@ -184,7 +186,7 @@ class GraphKeeper:
             await self._read_aliases()
             return await self._derived(await self._facts.facts())
 
-    async def add(self, record: Record, relations: Sequence[Relation], teller: str) -> Inserted:
+    async def add(self, record: Record, relations: Sequence[Relation], teller: str) -> InsertCounts:
         """Add these relations of the record, as said by `teller`. Raises what `level` does."""
         wanted = {one.episode for one in relations}
         fresh = rows(record, teller, self._clock.now())
@@ -272,7 +274,7 @@ class GraphKeeper:
         await self._insert(missing)
         self._names, self._unfit = wanted.derived.names, wanted.derived.unfit
 
-    async def _add_sayings(self, fresh: Sequence[Saying]) -> None:
+    async def _add_sayings(self, fresh: Sequence[DerivedEpisode]) -> None:
         for start in range(0, len(fresh), AT_ONCE):
             some = fresh[start : start + AT_ONCE]
             records = await asyncio.to_thread(_records_of, some)
@@ -280,9 +282,9 @@ class GraphKeeper:
             await self._journal.enter("inserted", "\n".join(sorted(names)).encode())
             await self._insert(records)
 
-    async def _insert(self, records: Sequence[Record]) -> Inserted:
+    async def _insert(self, records: Sequence[Record]) -> InsertCounts:
         if not records:
-            return Inserted()
+            return InsertCounts()
         times = [one.event_time for record in records for one in record.contexts]
         async with self._text.changing(times):
             done = await self._store.insert(records)
@@ -353,11 +355,11 @@ class GraphKeeper:
         self._is_due = True
 
 
-def _records_of(sayings: Sequence[Saying]) -> list[Record]:
+def _records_of(sayings: Sequence[DerivedEpisode]) -> list[Record]:
     return [one.record() for one in sayings]
 
 
-def _is_alive(saying: Saying, now: datetime) -> bool:
+def _is_alive(saying: DerivedEpisode, now: datetime) -> bool:
     """Whether the saying has not faded."""
     age = (now - saying.at).total_seconds()
     return saying.source != SAID or faded_confidence(saying.confidence, age) >= LEAST

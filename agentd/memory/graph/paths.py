@@ -18,7 +18,7 @@ FANOUT = 64  # facts walked from one concept
 BREADTH = 200  # concepts walked from in one round
 
 
-class Way(StrEnum):
+class TraversalMode(StrEnum):
     """How a question proceeds from its start: PATHS along the surest path to each concept, BREADTH
     along the path with the fewest facts, ACTIVATION along all facts at once by spreading.
     """
@@ -30,12 +30,12 @@ class Way(StrEnum):
     @property
     def depth(self) -> int:
         """The default number of facts to walk; spreading ends by itself."""
-        return ROUNDS if self is Way.ACTIVATION else DEPTH
+        return ROUNDS if self is TraversalMode.ACTIVATION else DEPTH
 
     @property
     def most(self) -> int:
         """The largest depth that can be asked for."""
-        return ROUNDS if self is Way.ACTIVATION else MAX_DEPTH
+        return ROUNDS if self is TraversalMode.ACTIVATION else MAX_DEPTH
 
 
 class PathLimits(Struct, frozen=True):

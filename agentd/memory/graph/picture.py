@@ -12,7 +12,7 @@ from datetime import datetime
 from agentd.core.evidence import Trace, independent, read_evidence
 from agentd.core.graph import ConceptHash, Edge, FactHash
 from agentd.memory.graph.answer import Table, one_line
-from agentd.memory.graph.paths import Path, Way
+from agentd.memory.graph.paths import Path, TraversalMode
 from agentd.memory.graph.traversal import Traversal
 
 ARROWS_PER_NODE = 2  # more would make an unreadable picture
@@ -114,7 +114,7 @@ class Picture:
     arrows: tuple[Arrow, ...] = ()
     hidden_nodes: int = 0
     hidden_arrows: int = 0
-    by: Way = Way.PATHS
+    by: TraversalMode = TraversalMode.PATHS
     edges: tuple[Edge, ...] = field(default=(), compare=False, repr=False)
 
     @property
@@ -155,7 +155,7 @@ def neighbourhood(
     ranked: Sequence[tuple[Path, float]],
     labels: Mapping[ConceptHash, str],
     most: int,
-    by: Way = Way.PATHS,
+    by: TraversalMode = TraversalMode.PATHS,
 ) -> Picture:
     """Build a picture of the start of a walk and at most `most` other concepts: the first of those
     `ranked` by path and score, each with the concepts on its path. Arrows are the facts of those

@@ -28,7 +28,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from agentd.core.errors import QueryError
-from agentd.memory.graph.paths import DEPTH, MAX_RESULTS, Way
+from agentd.memory.graph.paths import DEPTH, MAX_RESULTS, TraversalMode
 
 MAX_LENGTH = 8_000  # longest question, in characters
 KEYWORDS: Final = frozenset(("FIND", "WHERE", "FROM", "BY", "DEPTH", "LIMIT", "AND", "OR", "NOT"))
@@ -154,7 +154,7 @@ class QuestionKind(StrEnum):
 
 
 _QUERY_KINDS = {kind.value: kind for kind in QuestionKind}
-_WAYS = {way.value: way for way in Way}
+_WAYS = {way.value: way for way in TraversalMode}
 
 
 class Comparison(Struct, frozen=True):
@@ -197,7 +197,7 @@ class GraphQuery(Struct, frozen=True):
     names: tuple[str, ...] = ()
     depth: int = DEPTH
     limit: int = LIMIT
-    by: Way = Way.PATHS
+    by: TraversalMode = TraversalMode.PATHS
 
     def __post_init__(self) -> None:
         if wrong := _unfit(self.by, self.kind, self.names):
@@ -223,7 +223,7 @@ class _Parser:
         places: dict[str, Token] = {}  # by clause: the token after its keyword
         where: Condition | None = None
         names: tuple[str, ...] = ()
-        by, limit = Way.PATHS, LIMIT
+        by, limit = TraversalMode.PATHS, LIMIT
         while self._next.kind is not TokenKind.END:
             clause = self._clause(places)
             places[clause] = self._next
@@ -251,7 +251,7 @@ class _Parser:
             return _QUERY_KINDS[word]
         raise token.error(f"concept, fact or path is expected after FIND, not {token}")
 
-    def _way(self) -> Way:
+    def _way(self) -> TraversalMode:
         token = self._take()
         word = token.word.lower()
         if token.kind is TokenKind.WORD and word in _WAYS:
@@ -356,11 +356,11 @@ def _within(token: Token, clause: str, most: int) -> int:
     return int(float(token.word))
 
 
-def _unfit(by: Way, kind: QuestionKind, names: Collection[str]) -> str:
+def _unfit(by: TraversalMode, kind: QuestionKind, names: Collection[str]) -> str:
     """Return why a question cannot be asked in this way; "" if it can."""
-    if by is not Way.PATHS and not names:
+    if by is not TraversalMode.PATHS and not names:
         return f"BY {by} goes on from names, and the question has no FROM"
-    if by is Way.ACTIVATION and kind is QuestionKind.PATH:
+    if by is TraversalMode.ACTIVATION and kind is QuestionKind.PATH:
         return "activation goes along all facts at once and finds concepts and facts, no paths"
     return ""
 

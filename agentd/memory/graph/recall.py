@@ -17,7 +17,14 @@ from agentd.memory.graph import mentions
 from agentd.memory.graph.answer import AnswerRow, GraphAnswer, Unknown
 from agentd.memory.graph.conditions import Normalised, normalise
 from agentd.memory.graph.importance import Importance, rank
-from agentd.memory.graph.paths import LIMITS, MAX_DEPTH, MAX_RESULTS, Path, PathLimits, Way
+from agentd.memory.graph.paths import (
+    LIMITS,
+    MAX_DEPTH,
+    MAX_RESULTS,
+    Path,
+    PathLimits,
+    TraversalMode,
+)
 from agentd.memory.graph.picture import Picture, neighbourhood
 from agentd.memory.graph.query import LIMIT, GraphQuery, QuestionKind, parse
 from agentd.memory.graph.relevance import Relevance, answering_paths, words_of
@@ -33,7 +40,7 @@ from agentd.memory.graph.results import (
     spellings,
 )
 from agentd.memory.graph.spreading import spread
-from agentd.memory.graph.traversal import Traversal, View, along, best_paths, fewest_hops
+from agentd.memory.graph.traversal import GraphView, Traversal, along, best_paths, fewest_hops
 from agentd.zero.naming import Aliases, normal_label
 
 STATED = 500  # facts considered for a query without names
@@ -76,7 +83,7 @@ class Recollection:
         """Answer a query (agentd/memory/graph/query.py), the best rows first.
 
         Concepts and paths are found by their best path, facts once each; the way of the query
-        (`Way`) decides which path is best, and the score. Raises QueryError for a text that is no
+        (`TraversalMode`) decides which path is best, and the score. Raises QueryError for a text that is no
         query and for a query without a start, GraphError for an invalid name.
         """
         asked = parse(query) if isinstance(query, str) else query
@@ -144,7 +151,7 @@ class Recollection:
         depth: int | None = None,
         most: int = 24,
         scopes: Scopes = None,
-        by: Way = Way.PATHS,
+        by: TraversalMode = TraversalMode.PATHS,
     ) -> Picture:
         """Return the neighbourhood of these names, up to `depth` or the default of the way, with at
         most `most` other concepts. Without a known name the picture is empty, and its title says
@@ -160,7 +167,7 @@ class Recollection:
         ranked = reached.ranked(self._clock.now())
         hashes = {one for edge in traversal.edges for one in (edge.subject, edge.object)}
         labels = await self._store.labels(hashes)
-        how = "" if by is Way.PATHS else f", by {by}"
+        how = "" if by is TraversalMode.PATHS else f", by {by}"
         return neighbourhood(f"Around {', '.join(names)}{how}", traversal, ranked, labels, most, by)
 
     async def _starts(self, text: str, scopes: Scopes) -> dict[ConceptHash, float]:
@@ -186,7 +193,7 @@ class Recollection:
         return Relevance(text, names, {one: cosines.get(name, ()) for one, name in names.items()})
 
     async def _from_names(
-        self, asked: GraphQuery, where: Normalised | None, view: View
+        self, asked: GraphQuery, where: Normalised | None, view: GraphView
     ) -> GraphAnswer:
         seeds, unknown = await self._seeds(asked.names, view.scopes)
         about = {where.predicate} if where and where.predicate is not None else ()
@@ -206,7 +213,7 @@ class Recollection:
         asked: GraphQuery,
         where: Normalised | None,
         reached: _Reached,
-        view: View,
+        view: GraphView,
         unknown: tuple[Unknown, ...] = (),
     ) -> GraphAnswer:
         found = candidates(asked.kind, reached.traversal, reached.scores)
@@ -220,15 +227,15 @@ class Recollection:
         reason = f"{facts} looked at, and no {asked.kind} among them fits the question"
         return GraphAnswer(asked.kind, reason=reason, unknown=unknown, by=asked.by)
 
-    def _view(self, scopes: Scopes) -> View:
-        return View(scopes, self._clock.now())
+    def _view(self, scopes: Scopes) -> GraphView:
+        return GraphView(scopes, self._clock.now())
 
     async def _reach(
         self,
         seeds: Sequence[ConceptHash],
         depth: int,
-        view: View,
-        by: Way = Way.PATHS,
+        view: GraphView,
+        by: TraversalMode = TraversalMode.PATHS,
         *,
         about: Collection[str] = (),
     ) -> _Reached:
@@ -268,7 +275,7 @@ class Recollection:
                     missing.pop(name, None)
         return seeds, tuple(missing)
 
-    async def _weak(self, seeds: Sequence[ConceptHash], view: View) -> str:
+    async def _weak(self, seeds: Sequence[ConceptHash], view: GraphView) -> str:
         """Return why a walk from concepts with facts used none of them; "" if they have none."""
         if not seeds:
             return ""
@@ -281,7 +288,7 @@ class Recollection:
         least = self._limits.least
         return f"{facts} known, but none as sure as {least:g}: the surest has {surest:.2g}"
 
-    async def _nearest(self, name: str, view: View) -> tuple[str, ...]:
+    async def _nearest(self, name: str, view: GraphView) -> tuple[str, ...]:
         similar = mentions.similar(self._resolver(view.scopes)(name))
         concepts = await self._called(similar, view.scopes)
         edges = await self._store.edges(
@@ -296,7 +303,7 @@ class Recollection:
     async def _rows(self, found: Sequence[GraphFound]) -> tuple[AnswerRow, ...]:
         return rows(found, Labels(await self._store.labels(concepts_of(found))))
 
-    async def _names(self, found: Sequence[GraphFound], view: View) -> Names:
+    async def _names(self, found: Sequence[GraphFound], view: GraphView) -> Names:
         """Return the names of concepts: with scopes, only their labels."""
         if view.scopes is not None:
             labels = await self._store.labels(concepts_of(found))
@@ -320,7 +327,7 @@ def _unseen(seeds: dict[ConceptHash, str], traversal: Traversal) -> list[str]:
 class _Reached(Struct, frozen=True):
     """What a walk reached, with the scores of its way: importance along paths, or activation."""
 
-    by: Way
+    by: TraversalMode
     traversal: Traversal
     scores: Scores
 
@@ -328,18 +335,22 @@ class _Reached(Struct, frozen=True):
         """Return the path to each reached concept with its score, the highest first; for BREADTH
         fewest facts first.
         """
-        if self.by is Way.ACTIVATION:
+        if self.by is TraversalMode.ACTIVATION:
             return [(path, self.scores.score(path)) for path in self.traversal.reached]
         scored = [(one.path, one.score) for one in rank(self.traversal, now)]
-        return sorted(scored, key=lambda one: one[0].depth) if self.by is Way.BREADTH else scored
+        return (
+            sorted(scored, key=lambda one: one[0].depth)
+            if self.by is TraversalMode.BREADTH
+            else scored
+        )
 
 
 def _reach(
     seeds: Sequence[ConceptHash],
-    by: Way,
+    by: TraversalMode,
     depth: int,
     limits: PathLimits,
-    view: View,
+    view: GraphView,
     now: datetime,
     *,
     preferred: Collection[str] = (),
@@ -348,12 +359,12 @@ def _reach(
     `preferred` are predicates that the question is about (see Adjacency). Raises ValueError for a
     depth beyond that of the way.
     """
-    if by is Way.ACTIVATION:
+    if by is TraversalMode.ACTIVATION:
         if not 1 <= depth <= by.most:
             raise ValueError(f"activation spreads for 1 to {by.most} rounds, not {depth}")
         spreading = yield from spread(seeds, limits, view, rounds=depth, preferred=preferred)
         return _Reached(by, spreading.traversal, spreading)
-    walk = fewest_hops if by is Way.BREADTH else best_paths
+    walk = fewest_hops if by is TraversalMode.BREADTH else best_paths
     limits = replace(limits, depth=depth)
     traversal = yield from walk(seeds, limits, view, preferred=preferred)
     return _Reached(by, traversal, Importance(traversal, now))

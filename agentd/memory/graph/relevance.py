@@ -24,7 +24,7 @@ MOST_TEXTS = 24
 MOST_NAMES = 500  # names that are compared, and whose vectors are cached
 
 
-class Meaning:
+class NameSimilarity:
     """Compares names with texts by the cosine of their vectors; the embedder should be a fast
     one.
     """

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from agentd.core.graph import Concept, ConceptHash, Edge
 from agentd.memory.graph.answer import AnswerRow, AnswerTriple, Hop
 from agentd.memory.graph.conditions import Fields
-from agentd.memory.graph.paths import Path, PathStep, Way
+from agentd.memory.graph.paths import Path, PathStep, TraversalMode
 from agentd.memory.graph.query import QuestionKind
 from agentd.memory.graph.traversal import Traversal
 
@@ -108,7 +108,7 @@ def candidates(kind: QuestionKind, traversal: Traversal, scores: Scores) -> list
     return [GraphFound(kind, path, scores.score(path)) for path in paths]
 
 
-def best(found: Iterable[GraphFound], by: Way = Way.PATHS) -> list[GraphFound]:
+def best(found: Iterable[GraphFound], by: TraversalMode = TraversalMode.PATHS) -> list[GraphFound]:
     """Return each concept or fact once, by its best path, highest score first; for BREADTH fewest
     facts first. Ties keep the order of paths. `found` must be in the order of its paths.
     """
@@ -116,7 +116,7 @@ def best(found: Iterable[GraphFound], by: Way = Way.PATHS) -> list[GraphFound]:
     for one in found:
         kept.setdefault(_identity(one), one)
     rows = sorted(kept.values(), key=lambda one: -one.score)
-    return sorted(rows, key=lambda one: one.path.depth) if by is Way.BREADTH else rows
+    return sorted(rows, key=lambda one: one.path.depth) if by is TraversalMode.BREADTH else rows
 
 
 def concepts_of(found: Iterable[GraphFound]) -> list[ConceptHash]:

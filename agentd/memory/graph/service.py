@@ -15,12 +15,12 @@ from agentd.core.errors import AgentdError, InvalidRequest, QueryError
 from agentd.core.evidence import OWN, SHARED, Trace
 from agentd.core.graph import EpisodeHash, FactHash, Relation
 from agentd.core.ports import Clock, GraphStore
-from agentd.core.turn import Kind, SessionKey
+from agentd.core.turn import SessionKey, SessionKind
 from agentd.memory.graph import record
 from agentd.memory.graph.answer import GraphAnswer
 from agentd.memory.graph.drawing import columns
 from agentd.memory.graph.keeper import GraphKeeper
-from agentd.memory.graph.paths import Way
+from agentd.memory.graph.paths import TraversalMode
 from agentd.memory.graph.picture import Picture, histories
 from agentd.memory.graph.query import LIMIT
 from agentd.memory.graph.query import QuestionKind as Wanted
@@ -157,12 +157,12 @@ class GraphService:
         except QueryError as error:
             raise with_pointer(question, error) from None
 
-    async def recall(self, question: str, session: SessionKey, kind: Kind) -> Recalled:
+    async def recall(self, question: str, session: SessionKey, kind: SessionKind) -> Recalled:
         """Answer for a session: the owner's sees everything, any other only what was said in it. A
         text that names nothing known is taken to be about what the session recalled last. Raises as
         `ask` does.
         """
-        scopes = None if kind is Kind.MAIN else (session,)
+        scopes = None if kind is SessionKind.MAIN else (session,)
         answer = await self.ask(question, scopes=scopes, beside=BESIDE)
         if not answer.rows and not is_query(question) and (names := await self._last(session)):
             answer = await self._recollection.about(names, scopes=scopes, beside=BESIDE)
@@ -201,7 +201,7 @@ class GraphService:
         depth: int | None = None,
         most: int = 24,
         scopes: Scopes = None,
-        by: Way = Way.PATHS,
+        by: TraversalMode = TraversalMode.PATHS,
     ) -> Picture:
         """Return the neighbourhood of a name, up to `depth` or the default of the way, with the
         history of each fact. Raises GraphError for an invalid name.
@@ -269,7 +269,7 @@ class GraphAnswers:
         """Return a picture, with its text if `form` is a text form. Raises InvalidRequest for a
         depth beyond that of the way, and as `GraphService.picture` and `GraphService.as_text` do.
         """
-        way, wanted = Way(by), record.Form(form)
+        way, wanted = TraversalMode(by), record.Form(form)
         if depth is not None and depth > way.most:
             raise InvalidRequest(
                 f"by {way} nothing is looked for {depth} facts away",

@@ -45,7 +45,7 @@ class ShownFacts(Struct, frozen=True):
     is_sent: bool
 
 
-class Sent(Struct, frozen=True):
+class SentMessage(Struct, frozen=True):
     """A message: its text, and the numbers of facts it announces and withdraws."""
 
     text: str
@@ -162,7 +162,7 @@ class Sharing:
             await self._store.put_shares(worth_keeping([*left, *ended]))
         return tuple(ShownFacts(one.space, known.facts[one.fact][0], one.is_sent) for one in gone)
 
-    async def send(self, space: str, *, whole: bool = False) -> Sent:
+    async def send(self, space: str, *, whole: bool = False) -> SentMessage:
         """Return the message for a space: what is new since the last one, or with `whole`
         everything. Its contents count as sent from then on. Raises InvalidRequest.
         """
@@ -178,7 +178,7 @@ class Sharing:
                 told = set(due)
                 after = [replace(one, is_sent=one.is_sent or one in told) for one in shares]
                 await self._store.put_shares(worth_keeping(after))
-        return Sent(text, len(said), len(gone))
+        return SentMessage(text, len(said), len(gone))
 
     async def erase(self, _: Erasure) -> int:
         """See Eraser: end the shares of forgotten facts, and return how many."""

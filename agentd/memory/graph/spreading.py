@@ -10,7 +10,7 @@ from msgspec import Struct
 from agentd.core.graph import ConceptHash, Edge, FactHash
 from agentd.core.ports import Walk
 from agentd.memory.graph.paths import LIMITS, ROUNDS, Path, PathLimits, PathStep
-from agentd.memory.graph.traversal import WHOLE, Adjacency, Traversal, View
+from agentd.memory.graph.traversal import WHOLE, Adjacency, GraphView, Traversal
 
 DECAY = 0.5  # factor for each fact that passes activation on
 THRESHOLD = 0.05  # least activation with which a concept passes it on
@@ -44,7 +44,7 @@ class Activation(Struct, frozen=True):
 def spread(
     seeds: Sequence[ConceptHash],
     limits: PathLimits = LIMITS,
-    view: View = WHOLE,
+    view: GraphView = WHOLE,
     *,
     rounds: int = ROUNDS,
     preferred: Collection[str] = (),

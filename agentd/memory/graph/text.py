@@ -32,9 +32,9 @@ from agentd.core.graph import (
     ConceptHash,
     ContextHash,
     EpisodeHash,
-    Held,
     Record,
     Relation,
+    StoredEpisode,
 )
 from agentd.core.ports import GraphStore
 from agentd.core.workspace import GRAPH_FOLDER
@@ -228,7 +228,7 @@ def _records(
 
 
 def _changed_days(
-    before: Mapping[EpisodeHash, Held], after: Mapping[EpisodeHash, Held]
+    before: Mapping[EpisodeHash, StoredEpisode], after: Mapping[EpisodeHash, StoredEpisode]
 ) -> set[str]:
     """Return the days whose episodes differ."""
     names = before.keys() | after.keys()

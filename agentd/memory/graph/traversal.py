@@ -14,14 +14,14 @@ from typing import Self
 
 from msgspec import Struct
 
-from agentd.core.graph import Around, ConceptHash, Edge
+from agentd.core.graph import ConceptHash, Edge, NeighbourQuery
 from agentd.core.ports import Walk
 from agentd.memory.graph.paths import LIMITS, Path, PathLimits, PathStep
 
 _ORDER, _NEARNESS = attrgetter("order"), attrgetter("nearness")
 
 
-class View(Struct, frozen=True):
+class GraphView(Struct, frozen=True):
     """The visible part of the graph: the facts of these audiences (None: of all), with their
     confidence at `now` (None: as they were said).
     """
@@ -30,7 +30,7 @@ class View(Struct, frozen=True):
     now: datetime | None = None
 
 
-WHOLE = View()
+WHOLE = GraphView()
 
 
 class Adjacency:
@@ -43,7 +43,7 @@ class Adjacency:
     def __init__(
         self,
         limits: PathLimits,
-        view: View = WHOLE,
+        view: GraphView = WHOLE,
         *,
         preferred: Collection[str] = (),
     ) -> None:
@@ -52,13 +52,17 @@ class Adjacency:
         self._preferred = frozenset(preferred)
         self._steps: dict[bytes, tuple[PathStep, ...]] = {}
 
-    def load(self, concepts: Iterable[ConceptHash]) -> Generator[Around, Sequence[Edge], None]:
+    def load(
+        self, concepts: Iterable[ConceptHash]
+    ) -> Generator[NeighbourQuery, Sequence[Edge], None]:
         """Request the facts about the concepts that were not loaded yet, in one request or none."""
         wanted = {c.value: c for c in concepts if c.value not in self._steps}
         if not wanted:
             return
         view, about = self._view, sorted(self._preferred)
-        edges = yield Around([*wanted.values()], view.scopes, view.now, self._limits.fanout, about)
+        edges = yield NeighbourQuery(
+            [*wanted.values()], view.scopes, view.now, self._limits.fanout, about
+        )
         for concept, steps in _around(wanted, edges, self._limits.least).items():
             self._steps[concept] = self._chosen(steps)
 
@@ -136,7 +140,7 @@ class Traversal(Struct, frozen=True):
 def best_paths(
     seeds: Sequence[ConceptHash],
     limits: PathLimits = LIMITS,
-    view: View = WHOLE,
+    view: GraphView = WHOLE,
     *,
     preferred: Collection[str] = (),
     hub: ConceptHash | None = None,
@@ -155,7 +159,7 @@ def best_paths(
 def fewest_hops(
     seeds: Sequence[ConceptHash],
     limits: PathLimits = LIMITS,
-    view: View = WHOLE,
+    view: GraphView = WHOLE,
     *,
     preferred: Collection[str] = (),
 ) -> Walk[Traversal]:
@@ -178,7 +182,7 @@ def along(edges: Iterable[Edge], limits: PathLimits = LIMITS) -> Traversal:
 def _walk(
     seeds: Sequence[ConceptHash],
     limits: PathLimits,
-    view: View,
+    view: GraphView,
     preferred: Collection[str],
     *,
     is_nearest: bool = False,

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentd.core.graph import FactHash
 from agentd.memory.graph.answer import AnswerRow, AnswerTriple, GraphAnswer, Hop, Unknown
-from agentd.memory.graph.paths import Way
+from agentd.memory.graph.paths import TraversalMode
 from agentd.memory.graph.picture import SEMANTIC, Arrow, FactHistory, Picture, PictureNode
 from agentd.memory.graph.query import QuestionKind
 
@@ -54,7 +54,9 @@ def answer_of(data: Mapping[str, Any]) -> GraphAnswer:
         for row in data["rows"]
     )
     unknown = tuple(Unknown(one["name"], tuple(one["nearest"])) for one in data["unknown"])
-    return GraphAnswer(QuestionKind(data["kind"]), rows, data["reason"], unknown, Way(data["by"]))
+    return GraphAnswer(
+        QuestionKind(data["kind"]), rows, data["reason"], unknown, TraversalMode(data["by"])
+    )
 
 
 def picture_json(picture: Picture) -> dict[str, Any]:
@@ -80,7 +82,7 @@ def picture_of(data: Mapping[str, Any]) -> Picture:
         tuple(map(_arrow, data["arrows"])),
         data["hidden_nodes"],
         data["hidden_arrows"],
-        Way(data["by"]),
+        TraversalMode(data["by"]),
     )
 
 

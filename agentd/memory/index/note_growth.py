@@ -11,7 +11,7 @@ from datetime import date
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentd.core.search import Chunk, Patch
+from agentd.core.search import Chunk, LinePatch
 from agentd.core.workspace import FileView
 from agentd.memory.index.chunking.paragraphs import HeadingStanding
 from agentd.memory.index.chunking.piece import Lines
@@ -27,7 +27,7 @@ _FAR = 64  # lines within which equal lines are searched after a difference
 _TOLD = 3  # equal lines in a row that end a difference
 
 
-class NoteWay(Struct, frozen=True):
+class NoteCutting(Struct, frozen=True):
     """How a note is cut. A change of any field changes all chunks of the note."""
 
     chunker: Chunker
@@ -35,7 +35,7 @@ class NoteWay(Struct, frozen=True):
     day: date | None = None
 
 
-class Part(Struct, frozen=True):
+class NoteTail(Struct, frozen=True):
     """The chunks of a note that begin at line `since` (from 1) or later. Everything before that
     line is unchanged.
     """
@@ -50,7 +50,7 @@ class _Mark(Struct, frozen=True):
     """
 
     indexed: str  # the indexed state in which it was cut up to here
-    way: NoteWay
+    way: NoteCutting
     begin: int
     above: int
     proven: int
@@ -58,7 +58,7 @@ class _Mark(Struct, frozen=True):
     standing: HeadingStanding
 
 
-class Growing:
+class CutPoints:
     """Remembers from where notes can be cut on."""
 
     def __init__(self) -> None:
@@ -66,11 +66,11 @@ class Growing:
         self._lines: dict[str, _LineMarks] = {}  # of files that are cut line by line
 
     def cut(
-        self, view: FileView, way: NoteWay, indexed: str, becomes: str
-    ) -> Part | Sequence[Patch[Chunk]]:
+        self, view: FileView, way: NoteCutting, indexed: str, becomes: str
+    ) -> NoteTail | Sequence[LinePatch[Chunk]]:
         """Return what has to be indexed anew of a note, given that the index holds its state
         `indexed` ("" for none) and will hold its state `becomes`: patches for a note that is cut
-        line by line and was seen before, else a Part.
+        line by line and was seen before, else a NoteTail.
         """
         if way.chunker.is_by_line:
             before = self._lines.pop(view.path, None)
@@ -79,13 +79,13 @@ class Growing:
                 return list(_patches(view, way, before.marks, now.marks))
         return self._grown(view, way, indexed, becomes)
 
-    def remember(self, view: FileView, way: NoteWay, indexed: str) -> None:
+    def remember(self, view: FileView, way: NoteCutting, indexed: str) -> None:
         """Record that the index holds this note, which is cut line by line, in the state
         `indexed`.
         """
         self._lines[view.path] = _LineMarks.of(view, way, indexed)
 
-    def _grown(self, view: FileView, way: NoteWay, indexed: str, becomes: str) -> Part:
+    def _grown(self, view: FileView, way: NoteCutting, indexed: str, becomes: str) -> NoteTail:
         mark = self._marks.pop(view.path, None)
         if mark and not (mark.indexed == indexed and mark.way == way and _goes_on(view.text, mark)):
             mark = None
@@ -103,7 +103,7 @@ class Growing:
         if mark is not None:
             self._keep(view.path, replace(mark, indexed=becomes))
         chunks = chunks_of(view.path, pieces, scope=way.scope, day=way.day, above=above)
-        return Part(above + 1, chunks)
+        return NoteTail(above + 1, chunks)
 
     def _keep(self, path: str, mark: _Mark) -> None:
         self._marks[path] = mark
@@ -115,22 +115,24 @@ class _LineMarks(Struct, frozen=True):
     """The lines of a note in the state `indexed`, each as a hash of `_MARK` bytes."""
 
     indexed: str
-    way: NoteWay
+    way: NoteCutting
     marks: bytes
 
     @classmethod
-    def of(cls, view: FileView, way: NoteWay, indexed: str) -> _LineMarks:
+    def of(cls, view: FileView, way: NoteCutting, indexed: str) -> _LineMarks:
         """Return the line hashes of a note."""
         return cls(indexed, way, array("q", map(hash, lines_of(view.text).lines)).tobytes())
 
 
-def _patches(view: FileView, way: NoteWay, old: bytes, new: bytes) -> Iterator[Patch[Chunk]]:
+def _patches(
+    view: FileView, way: NoteCutting, old: bytes, new: bytes
+) -> Iterator[LinePatch[Chunk]]:
     """Yield a patch for each run of changed lines."""
     lines = lines_of(view.text).lines
     for first, end, start, stop in differing(old, new):
         pieces = way.chunker.pieces(Lines(lines[start:stop]))
         chunks = chunks_of(view.path, pieces, scope=way.scope, day=way.day, above=start)
-        yield Patch(first + 1, end + 1, stop - start, chunks)
+        yield LinePatch(first + 1, end + 1, stop - start, chunks)
 
 
 def differing(old: bytes, new: bytes) -> Iterator[tuple[int, int, int, int]]:

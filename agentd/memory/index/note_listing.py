@@ -68,7 +68,7 @@ CHEAP = 0.010  # seconds: a scan that takes less is always done
 _LAST = 10  # scans of which the fastest counts, since other work may have delayed the rest
 
 
-class Look(Struct, frozen=True):
+class Scan(Struct, frozen=True):
     """A scan that has begun."""
 
     mark: Hashable | None
@@ -98,17 +98,17 @@ class Freshness:
         is_cheap = min(self._costs, default=0.0) < CHEAP
         return not is_cheap and self._level is not None and self._mark() == self._level
 
-    def begin(self) -> Look:
+    def begin(self) -> Scan:
         """Begin a scan; pass the result to `listed` and `settle`."""
-        return Look(self._mark(), self._clock.monotonic())
+        return Scan(self._mark(), self._clock.monotonic())
 
-    def listed(self, look: Look) -> None:
+    def listed(self, look: Scan) -> None:
         """Record the cost of listing all files, which is the cost of a scan that finds no
         change.
         """
         self._costs.append(self._clock.monotonic() - look.began)
 
-    def settle(self, look: Look) -> None:
+    def settle(self, look: Scan) -> None:
         """Record that everything the scan found has been indexed."""
         self._level = look.mark
 

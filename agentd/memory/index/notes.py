@@ -12,8 +12,8 @@ from agentd.core.errors import ScopeMissing, WorkspaceError
 from agentd.core.health import Problem
 from agentd.core.offloading import offload
 from agentd.core.ports import Clock, MemoryIndex, NoteReader
-from agentd.core.search import OWNERS, SHARED, Chunk, Patch, Source
-from agentd.core.turn import Kind, SessionKey
+from agentd.core.search import OWNERS, SHARED, Chunk, LinePatch, Source
+from agentd.core.turn import SessionKey, SessionKind
 from agentd.core.workspace import FACTS_PATH, LISTED_DEPTH, FileView, Reader, TreeEntry
 from agentd.memory.index.chunks import (
     PARAGRAPHS,
@@ -21,7 +21,7 @@ from agentd.memory.index.chunks import (
     chunker_for,
     without_boilerplate,
 )
-from agentd.memory.index.note_growth import Growing, NoteWay, Part
+from agentd.memory.index.note_growth import CutPoints, NoteCutting, NoteTail
 from agentd.memory.index.note_listing import (
     Freshness,
     groups,
@@ -36,8 +36,8 @@ _FEW = 2_000  # entries that may be processed on the event loop
 _SHORT = 10_000  # characters that may be cut on the event loop
 _FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
 _Stamp = tuple[int, ...]  # TreeEntry.stamp
-_OWNER = Reader(SessionKey("indexer"), Kind.MAIN)
-_OTHERS = Reader(SessionKey("indexer"), Kind.GROUP)
+_OWNER = Reader(SessionKey("indexer"), SessionKind.MAIN)
+_OTHERS = Reader(SessionKey("indexer"), SessionKind.GROUP)
 _SHARED = ":shared:"  # part of the digest of a note that groups may find
 
 
@@ -76,7 +76,7 @@ class NoteIndexer:
         self._unlisted: Sequence[Problem] = ()
         self._faulty: set[str] = set()  # files that could not be cut
         self._left = 0
-        self._growing = Growing()
+        self._growing = CutPoints()
         self.freshness = Freshness(clock)
         # Whether groups find no more than they may: the index may stem from other settings until
         # checked.
@@ -265,8 +265,8 @@ class NoteIndexer:
         touched = marks.keys() - {v.path for v in changed}
         parts = await self._parts(changed, known, digests)
 
-        async def replace(path: str, part: Part | Sequence[Patch[Chunk]]) -> None:
-            if isinstance(part, Part):
+        async def replace(path: str, part: NoteTail | Sequence[LinePatch[Chunk]]) -> None:
+            if isinstance(part, NoteTail):
                 await self._index.replace(path, marks[path], part.chunks, part.since)
             else:
                 await self._index.patch(path, marks[path], part)
@@ -289,11 +289,11 @@ class NoteIndexer:
 
     async def _parts(
         self, views: Sequence[FileView], known: Mapping[str, str], becomes: Mapping[str, str]
-    ) -> dict[str, Part | Sequence[Patch[Chunk]]]:
+    ) -> dict[str, NoteTail | Sequence[LinePatch[Chunk]]]:
         """Return by path what has to be indexed anew, without the files that could not be cut."""
         held = {view.path: known.get(view.path, "").partition("@")[0] for view in views}
 
-        def cut() -> dict[str, Part | Sequence[Patch[Chunk]]]:
+        def cut() -> dict[str, NoteTail | Sequence[LinePatch[Chunk]]]:
             found = {v.path: self._cut(v, held[v.path], becomes[v.path]) for v in views}
             return {path: part for path, part in found.items() if part is not None}
 
@@ -345,7 +345,7 @@ class NoteIndexer:
 
     def _cut(
         self, view: FileView, indexed: str, becomes: str
-    ) -> Part | Sequence[Patch[Chunk]] | None:
+    ) -> NoteTail | Sequence[LinePatch[Chunk]] | None:
         """Return what has to be indexed anew of a file; None if it could not be cut."""
         try:
             part = self._growing.cut(view, self._note_way(view), indexed, becomes)
@@ -358,9 +358,9 @@ class NoteIndexer:
         self._faulty.discard(view.path)
         return part
 
-    def _note_way(self, view: FileView) -> NoteWay:
+    def _note_way(self, view: FileView) -> NoteCutting:
         scope = SHARED if view.is_shared else OWNERS
-        return NoteWay(self._chunker(view.path), scope, self._days.get(view.path))
+        return NoteCutting(self._chunker(view.path), scope, self._days.get(view.path))
 
     async def _forget(self, paths: Iterable[str], known: dict[str, str]) -> None:
         paths = tuple(paths)

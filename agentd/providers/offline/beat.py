@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agentd.core.checklist import Item, ItemPart, parse
 from agentd.core.prompt import Prompt
-from agentd.providers.offline.conversation import Reply, Say, own_words
+from agentd.providers.offline.conversation import FinalText, Reply, own_words
 
 QUIET = "HEARTBEAT_OK"
 _HEADING = "## HEARTBEAT.md\n\n"
@@ -34,14 +34,14 @@ def reply(prompt: Prompt) -> Reply:
     due = [_with_date(p.item, now) for p in parts if p.item and _is_due(p.item, now)]
     open_boxes = [_plain(p) for p in parts if p.is_open and _BOX.match(p.lines[0].strip())]
     lines = [*_titled_list("Due now:", due), *_titled_list("Still open:", open_boxes)]
-    return Say("\n".join(lines) or QUIET)
+    return FinalText("\n".join(lines) or QUIET)
 
 
 def reply_to_job(prompt: Prompt) -> Reply:
     """Return the job's own text."""
     head, _, _ = own_words(prompt).rpartition(_TIME)
     _, _, text = head.partition(_JOB_HEADING)
-    return Say(text.strip() or QUIET)
+    return FinalText(text.strip() or QUIET)
 
 
 def _now(text: str) -> tuple[ZoneInfo, datetime | None]:

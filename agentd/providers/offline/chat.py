@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from agentd.core.prompt import Prompt
 from agentd.providers.offline import conversation, phrases
 from agentd.providers.offline.answer import AnswerLine, about, answer, lines, quote
-from agentd.providers.offline.conversation import Done, OfflineCall, Reply, Say
+from agentd.providers.offline.conversation import FinalText, FinishedToolCall, OfflineCall, Reply
 from agentd.providers.offline.fact_answers import (
     chosen_ids,
     erased_answer,
@@ -31,10 +31,10 @@ from agentd.providers.offline.intent import (
     Intent,
     ListFiles,
     NotifyIntent,
-    Read,
     RememberIntent,
     Remind,
-    Small,
+    ShowFile,
+    SmallTalk,
     intent,
 )
 from agentd.providers.offline.language import word_forms
@@ -55,21 +55,21 @@ def reply(prompt: Prompt) -> Reply:
     was not seen.
     """
     step = _step(prompt)
-    if isinstance(step, Say) and conversation.has_image(prompt):
-        return Say(f"{phrases.BLIND}\n{step.text}")
+    if isinstance(step, FinalText) and conversation.has_image(prompt):
+        return FinalText(f"{phrases.BLIND}\n{step.text}")
     return step
 
 
 def _step(prompt: Prompt) -> Reply:
     tools = {spec.name for spec in prompt.tools}
     wanted = _intent_of(prompt, tools)
-    if isinstance(wanted, Small):
-        return Say(_small(wanted, prompt, is_learning=_REMEMBER in tools))
+    if isinstance(wanted, SmallTalk):
+        return FinalText(_small(wanted, prompt, is_learning=_REMEMBER in tools))
     call = _next(wanted, conversation.done(prompt), tools, prompt)
     if isinstance(call, OfflineCall) and call.tool not in tools:
         if isinstance(wanted, Ask) and (facts := conversation.facts(prompt)):
-            return Say(answer(wanted.question, (), facts, conversation.earlier_words(prompt)))
-        return Say(phrases.NO_TOOL.format(tool=call.tool))
+            return FinalText(answer(wanted.question, (), facts, conversation.earlier_words(prompt)))
+        return FinalText(phrases.NO_TOOL.format(tool=call.tool))
     return call
 
 
@@ -98,47 +98,49 @@ def _earlier_topic(prompt: Prompt) -> str:
     return "".join(one.topic for one in before if isinstance(one, ForgetIntent))
 
 
-def _next(wanted: Intent, done: Sequence[Done], tools: Container[str], prompt: Prompt) -> Reply:
+def _next(
+    wanted: Intent, done: Sequence[FinishedToolCall], tools: Container[str], prompt: Prompt
+) -> Reply:
     """Return the first call, a further one where the result of the last calls for it, or the
     answer.
     """
     if wanted == ForgetIntent(""):
-        return Say(phrases.FORGET_WHAT)
+        return FinalText(phrases.FORGET_WHAT)
     if isinstance(wanted, ForgetIntent) and _FORGET in tools:
         return _forget(wanted, done, prompt)
     if isinstance(wanted, Remind) and wanted.objection:
-        return Say(phrases.NOT_SCHEDULED.format(why=_sentence(wanted.objection)))
+        return FinalText(phrases.NOT_SCHEDULED.format(why=_sentence(wanted.objection)))
     if not done:
         return _call(wanted, tools)
     last = done[-1]
     if isinstance(wanted, RememberIntent) and last.use.name == _REMEMBER and not last.is_done:
         if why := refusal_reason(last.result.text):
-            return Say(phrases.NOT_REMEMBERED.format(why=_sentence(why)))
+            return FinalText(phrases.NOT_REMEMBERED.format(why=_sentence(why)))
         return _call(replace(wanted, is_note=True), tools)
-    return Say(_answer_after(wanted, last, prompt))
+    return FinalText(_answer_after(wanted, last, prompt))
 
 
-def _forget(wanted: ForgetIntent, done: Sequence[Done], prompt: Prompt) -> Reply:
+def _forget(wanted: ForgetIntent, done: Sequence[FinishedToolCall], prompt: Prompt) -> Reply:
     """Forget facts, by the user's words, then by their English translation. Where no fact matches,
     ask about the facts that may be meant, or list the lines that mention the topic.
     """
     if not wanted.topic and not wanted.ids:
-        return Say(phrases.NONE_ERASED)
+        return FinalText(phrases.NONE_ERASED)
     results = [one.result.text for one in done if one.use.name == _FORGET]
     if done and not done[-1].is_done:
-        return Say(not_erased(_sentence(done[-1].result.text)))
+        return FinalText(not_erased(_sentence(done[-1].result.text)))
     if len(done) > len(results):
-        return Say(_not_forgotten(wanted.topic, lines(done[-1].result.text)))
+        return FinalText(_not_forgotten(wanted.topic, lines(done[-1].result.text)))
     if not results:
         asked = {"query": wanted.topic or wanted.asked}
         return OfflineCall(_FORGET, {**asked, "ids": list(wanted.ids)} if wanted.ids else asked)
     if not wanted.topic or any(result != phrases.NO_FACT for result in results):
-        return Say(erased_answer(results[-1:] if wanted.topic else results))
+        return FinalText(erased_answer(results[-1:] if wanted.topic else results))
     if len(results) == 1 and (english := word_forms.in_english(wanted.topic)):
         return OfflineCall(_FORGET, {"query": english})
     told = (AnswerLine(i, text) for i, text in conversation.facts_by_id(prompt).items())
     if known := about(wanted.topic, tuple(told)):
-        return Say(which([(one.place, one.text) for one in known]))
+        return FinalText(which([(one.place, one.text) for one in known]))
     return _search(wanted.topic)
 
 
@@ -160,19 +162,19 @@ def _call(wanted: Intent, tools: Container[str]) -> Reply:
             return _remind(wanted, tools)
         case Ask(text) | ForgetIntent(text):
             return _search(text)
-        case Read(path):
+        case ShowFile(path):
             return OfflineCall("memory_read", {"path": path})
         case ListFiles():
             return OfflineCall("memory_tree", {"depth": 3})
         case NotifyIntent(text):
             return OfflineCall("notify", {"text": _clean(text)})
-        case Small():
-            return Say(_SAID[wanted])
+        case SmallTalk():
+            return FinalText(_SAID[wanted])
 
 
 def _remember(wanted: RememberIntent) -> Reply:
     if not wanted.text:
-        return Say(phrases.WHAT_TO_REMEMBER)
+        return FinalText(phrases.WHAT_TO_REMEMBER)
     if wanted.is_note:
         return OfflineCall("memory_write", {"content": _clean(wanted.text)})
     return OfflineCall(_REMEMBER, {"text": _clean(wanted.text), "quote": wanted.text})
@@ -189,11 +191,11 @@ def _search(text: str) -> Reply:
     return (
         OfflineCall("memory_search", {"query": query, "limit": _LIMIT})
         if query
-        else Say(phrases.NO_WORDS)
+        else FinalText(phrases.NO_WORDS)
     )
 
 
-def _answer_after(wanted: Intent, done: Done, prompt: Prompt) -> str:
+def _answer_after(wanted: Intent, done: FinishedToolCall, prompt: Prompt) -> str:
     """Return the answer that follows from a tool's result."""
     result = done.result
     if result.is_error:
@@ -214,13 +216,13 @@ def _answer_after(wanted: Intent, done: Done, prompt: Prompt) -> str:
             return _holding(topic, lines(result.text), *lead)
         case NotifyIntent():
             return phrases.ALERTED.format(result=result.text)
-        case Read(path) if path == CHECKLIST:
+        case ShowFile(path) if path == CHECKLIST:
             return _checklist(lines(result.text))
         case _:
             return result.text
 
 
-def _kept_answer(done: Done) -> str:
+def _kept_answer(done: FinishedToolCall) -> str:
     if done.use.name == _REMEMBER:
         return kept_answer(done.result.text)
     return phrases.NOTED.format(path=_path(done.result.text), text=_written_text(done))
@@ -240,30 +242,30 @@ def _refusal(wanted: Intent, tool: str, why: str) -> str:
             return phrases.NOT_READ.format(why=_sentence(why))
 
 
-def _small(kind: Small, prompt: Prompt, *, is_learning: bool) -> str:
+def _small(kind: SmallTalk, prompt: Prompt, *, is_learning: bool) -> str:
     match kind:
-        case Small.GREETING if _is_first(prompt):
+        case SmallTalk.GREETING if _is_first(prompt):
             return f"{phrases.GREETING}\n{phrases.FIRST}"
-        case Small.TIME:
+        case SmallTalk.TIME:
             now = conversation.now(prompt)
             return phrases.TIME.format(now=now) if now else phrases.NO_TIME
-        case Small.KNOWN:
+        case SmallTalk.KNOWN:
             facts = [f"{phrases.TOLD_ITEM}{fact}" for fact in conversation.facts(prompt)]
             return "\n".join((phrases.TOLD, *facts)) if facts else phrases.TOLD_NOTHING
-        case Small.STATEMENT if is_learning and _states_fact(prompt):
+        case SmallTalk.STATEMENT if is_learning and _states_fact(prompt):
             return phrases.LEARNT_LATER
         case _:
             return _SAID[kind]
 
 
 _SAID = {
-    Small.EMPTY: phrases.EMPTY,
-    Small.GREETING: phrases.GREETING,
-    Small.THANKS: phrases.WELCOME,
-    Small.WHO: phrases.WHO,
-    Small.HELP: phrases.HELP,
-    Small.STATEMENT: phrases.STATED,
-    Small.UNKNOWN: phrases.UNKNOWN,
+    SmallTalk.EMPTY: phrases.EMPTY,
+    SmallTalk.GREETING: phrases.GREETING,
+    SmallTalk.THANKS: phrases.WELCOME,
+    SmallTalk.WHO: phrases.WHO,
+    SmallTalk.HELP: phrases.HELP,
+    SmallTalk.STATEMENT: phrases.STATED,
+    SmallTalk.UNKNOWN: phrases.UNKNOWN,
 }
 
 
@@ -322,7 +324,7 @@ def _path(result: str) -> str:
     return match[1] if match else "memory"
 
 
-def _written_text(done: Done) -> str:
+def _written_text(done: FinishedToolCall) -> str:
     text = str(done.use.input.get("content") or done.use.input.get("text", ""))
     return text if len(text) <= _CHARS else f"{text[:_CHARS].rstrip()} […]"
 

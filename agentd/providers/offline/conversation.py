@@ -17,7 +17,7 @@ from agentd.core.message import Image, JsonObject, Message, Role, Text, ToolResu
 from agentd.core.prompt import Prompt
 
 
-class Say(Struct, frozen=True):
+class FinalText(Struct, frozen=True):
     """The final text of the turn."""
 
     text: str
@@ -30,7 +30,7 @@ class OfflineCall(Struct, frozen=True):
     input: JsonObject
 
 
-Reply = Say | OfflineCall
+Reply = FinalText | OfflineCall
 
 
 _CLOCK = re.compile(r"\[Now: \w+ (\d{4}-\d{2}-\d{2} \d{2}:\d{2})[^\]\n]{0,40}\]\s*\Z")
@@ -48,7 +48,7 @@ _OVER = re.compile(
 )
 
 
-class Done(Struct, frozen=True):
+class FinishedToolCall(Struct, frozen=True):
     """A tool call of this turn and its result."""
 
     use: ToolUse
@@ -73,7 +73,7 @@ def has_image(prompt: Prompt) -> bool:
     return any(isinstance(block, Image) for message in turn for block in message.blocks)
 
 
-def done(prompt: Prompt) -> tuple[Done, ...]:
+def done(prompt: Prompt) -> tuple[FinishedToolCall, ...]:
     """Return the calls of this turn that have results, in order."""
     return tuple(_pairs(prompt.messages[max(0, _start(prompt)) :]))
 
@@ -217,11 +217,11 @@ def _start(prompt: Prompt) -> int:
     return -1
 
 
-def _pairs(messages: tuple[Message, ...]) -> Iterator[Done]:
+def _pairs(messages: tuple[Message, ...]) -> Iterator[FinishedToolCall]:
     uses: dict[str, ToolUse] = {}
     for message in messages:
         for block in message.blocks:
             if isinstance(block, ToolUse):
                 uses[block.id] = block
             elif isinstance(block, ToolResult) and block.tool_use_id in uses:
-                yield Done(uses.pop(block.tool_use_id), block)
+                yield FinishedToolCall(uses.pop(block.tool_use_id), block)

@@ -16,8 +16,8 @@ from msgspec import Struct
 from agentd.core.prompt import Prompt
 from agentd.engine.compaction.extract import identifiers
 from agentd.providers.offline import conversation
-from agentd.providers.offline.conversation import OfflineCall, Reply, Say
-from agentd.providers.offline.intent import RememberIntent, Small, intent
+from agentd.providers.offline.conversation import FinalText, OfflineCall, Reply
+from agentd.providers.offline.intent import RememberIntent, SmallTalk, intent
 from agentd.providers.offline.language import word_forms
 from agentd.providers.offline.language.sentences import split, without_order
 
@@ -56,10 +56,10 @@ def reply(prompt: Prompt) -> Reply:
     done = conversation.done(prompt)
     if done:
         failed = done[-1].result
-        return Say(f"Nothing was saved: {failed.text}" if failed.is_error else NOTHING)
+        return FinalText(f"Nothing was saved: {failed.text}" if failed.is_error else NOTHING)
     kept = statements(conversation.earlier_words(prompt), known_words(prompt))
     if not kept or _TOOL not in {spec.name for spec in prompt.tools}:
-        return Say(NOTHING)
+        return FinalText(NOTHING)
     return OfflineCall(_TOOL, {"content": _content(kept)})
 
 
@@ -109,7 +109,7 @@ def _rank(sentence: str, *, is_pasted: bool) -> int | None:
     wanted = intent(sentence)
     if isinstance(wanted, RememberIntent):
         return _ORDERED if wanted.text else None
-    if wanted not in (Small.STATEMENT, Small.UNKNOWN) or _REQUEST.match(sentence):
+    if wanted not in (SmallTalk.STATEMENT, SmallTalk.UNKNOWN) or _REQUEST.match(sentence):
         return None
     count = len(word_forms.terms(sentence))
     if is_own and count:

@@ -18,7 +18,13 @@ from msgspec import Struct
 
 from agentd.core.fact import Triple
 from agentd.core.prompt import Prompt
-from agentd.providers.offline.conversation import Reply, Say, entries, fence_content, own_words
+from agentd.providers.offline.conversation import (
+    FinalText,
+    Reply,
+    entries,
+    fence_content,
+    own_words,
+)
 from agentd.providers.offline.language.claims import claims_of
 from agentd.providers.offline.language.clauses import is_same, saying, triples_claimed
 from agentd.providers.offline.language.sentences import order, sentences
@@ -72,7 +78,7 @@ def reply(prompt: Prompt) -> Reply:
         for head, body in entries(fence_content(text, CANDIDATES), _CANDIDATE)
         for span in dict.fromkeys(_spans(body[:_CHARS], facts))
     ]
-    return Say(json.dumps(found, ensure_ascii=False))
+    return FinalText(json.dumps(found, ensure_ascii=False))
 
 
 def _fact(text: str) -> _Fact:

@@ -19,7 +19,7 @@ _FACT_CHARS = 500  # longest fact; a longer text becomes a note
 CHECKLIST = "HEARTBEAT.md"
 
 
-class Small(Enum):
+class SmallTalk(Enum):
     """Requests and remarks that need no tool."""
 
     EMPTY = auto()
@@ -62,7 +62,7 @@ class Remind(Struct, frozen=True):
     objection: str = ""
 
 
-class Read(Struct, frozen=True):
+class ShowFile(Struct, frozen=True):
     """Show a file."""
 
     path: str
@@ -84,7 +84,9 @@ class Ask(Struct, frozen=True):
     question: str
 
 
-Intent = Small | RememberIntent | ForgetIntent | Remind | Read | ListFiles | NotifyIntent | Ask
+Intent = (
+    SmallTalk | RememberIntent | ForgetIntent | Remind | ShowFile | ListFiles | NotifyIntent | Ask
+)
 
 _LIST = r"(?:heartbeat(?:\.md)?|check ?list|to-?do(?: list)?|todos|task list|tasks|list)"
 _ADD = re.compile(
@@ -135,21 +137,21 @@ _NOTE = re.compile(
 )
 _ENTRY = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]|\[[ xX]?\])\s|Remember to\b")
 _SMALL = {
-    Small.GREETING: "hi|hello|hey|hallo|hola|bonjour|salut|servus|moin|good morning|good evening"
+    SmallTalk.GREETING: "hi|hello|hey|hallo|hola|bonjour|salut|servus|moin|good morning|good evening"
     "|good afternoon|guten morgen|guten tag|hi there|hello there|hey there|hello agentd|hi agentd"
     "|how are you|hello how are you|hi how are you|yo|ping",
-    Small.THANKS: "thanks|thank you|thx|danke|merci|gracias|thanks a lot|thank you very much|ok|okay"
+    SmallTalk.THANKS: "thanks|thank you|thx|danke|merci|gracias|thanks a lot|thank you very much|ok|okay"
     "|great|cool|nice|good|perfect|ok thanks|great thanks|never mind|nevermind|bye|goodbye|good night",
-    Small.WHO: "who are you|what are you|who is this|are you an ai|are you a language model"
+    SmallTalk.WHO: "who are you|what are you|who is this|are you an ai|are you a language model"
     "|what is agentd|wer bist du|qui es tu|quién eres|are you there|what s your name"
     "|what is your name",
-    Small.HELP: "help|help me|what can you do|what can i say|what do you do|commands|how do you work"
+    SmallTalk.HELP: "help|help me|what can you do|what can i say|what do you do|commands|how do you work"
     "|how does this work|how do i set a key|how do i set up a key|how do i set up a model|hilfe|aide"
     "|ayuda|was kannst du",
-    Small.TIME: "what time is it|what s the time|what is the time|what day is it|what day is it today"
+    SmallTalk.TIME: "what time is it|what s the time|what is the time|what day is it|what day is it today"
     "|what day is today|what is the date|what s the date|what is today s date|what date is it"
     "|what is the date today|what time is it now",
-    Small.KNOWN: "who am i|what do you know about me|what do you know of me|what do you remember about me"
+    SmallTalk.KNOWN: "who am i|what do you know about me|what do you know of me|what do you remember about me"
     "|what have i told you|what have i told you about me|what did i tell you about me|tell me about me"
     "|wer bin ich|was weißt du über mich|was weißt du von mir",
 }
@@ -180,7 +182,7 @@ _STATES = re.compile(
 def intent(text: str, now: datetime | None = None) -> Intent:
     """Return what the text asks for. `now` is the owner's wall time, for relative dates."""
     if not any(map(str.isalnum, text)):
-        return Small.EMPTY if not text.strip() else Small.UNKNOWN
+        return SmallTalk.EMPTY if not text.strip() else SmallTalk.UNKNOWN
     plain = word_forms.normal(bare(text)[:200]).removesuffix(" please").removesuffix(" bitte")
     if plain in _FORGET_WHAT:
         return ForgetIntent("")
@@ -197,7 +199,7 @@ def intent(text: str, now: datetime | None = None) -> Intent:
     asked = [piece for piece in split(text[-_CHARS:]) if is_question(piece)]
     if asked:
         return Ask(" ".join(asked))
-    return Small.STATEMENT if _STATES.search(text[:_CHARS]) else Small.UNKNOWN
+    return SmallTalk.STATEMENT if _STATES.search(text[:_CHARS]) else SmallTalk.UNKNOWN
 
 
 def _is_note(said: str, asked: str) -> bool:
@@ -248,11 +250,11 @@ def _task(head: str, now: datetime | None) -> Intent | None:
 
 def _files(head: str, now: datetime | None) -> Intent | None:
     if _SHOW_LIST.fullmatch(head):
-        return Read(CHECKLIST)
+        return ShowFile(CHECKLIST)
     if match := _READ.fullmatch(head):
-        return Read(match["path"])
+        return ShowFile(match["path"])
     if _TODAY.fullmatch(head) and now is not None:
-        return Read(f"memory/{now:%Y-%m-%d}.md")
+        return ShowFile(f"memory/{now:%Y-%m-%d}.md")
     return ListFiles() if _FILES.fullmatch(head) else None
 
 

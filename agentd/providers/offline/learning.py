@@ -19,7 +19,13 @@ from msgspec.structs import replace
 
 from agentd.core.fact import Category, Triple
 from agentd.core.prompt import Prompt
-from agentd.providers.offline.conversation import Reply, Say, entries, fence_content, own_words
+from agentd.providers.offline.conversation import (
+    FinalText,
+    Reply,
+    entries,
+    fence_content,
+    own_words,
+)
 from agentd.providers.offline.language.calendar import WHEN
 from agentd.providers.offline.language.claims import (
     LONGEST,
@@ -139,7 +145,7 @@ def reply(prompt: Prompt) -> Reply:
     ]
     found = _operations(_in_turn(_learnt(shown)), known)
     found += _repeated_facts(shown, known, found)
-    return Say(json.dumps(found, ensure_ascii=False))
+    return FinalText(json.dumps(found, ensure_ascii=False))
 
 
 def _repeated_facts(

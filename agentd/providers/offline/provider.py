@@ -15,7 +15,7 @@ from itertools import count
 
 from agentd.core.message import Message, ToolUse, assistant
 from agentd.core.money import BUILT_IN
-from agentd.core.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
+from agentd.core.prompt import AnswerCompleted, ModelStop, Prompt, ProviderEvent, TextDelta
 from agentd.core.turn import Origin, Usage
 from agentd.engine import tokens
 from agentd.providers.offline.conversation import OfflineCall, Reply
@@ -40,7 +40,7 @@ class OfflineProvider:
         await asyncio.to_thread(_rules)
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ProviderEvent]:
-        """Yield the answer's text word by word, then `Answered`. Never raises."""
+        """Yield the answer's text word by word, then `AnswerCompleted`. Never raises."""
         reply = await asyncio.to_thread(_reply, prompt)  # the rules take their time over long texts
         if isinstance(reply, OfflineCall):
             use = ToolUse(_call_id(prompt, reply), reply.tool, reply.input)
@@ -49,7 +49,7 @@ class OfflineProvider:
             for piece in _pieces(reply.text):
                 yield TextDelta(piece)
             message, stop = assistant(reply.text), ModelStop.END_TURN
-        yield Answered(message, stop, _usage(prompt, message), self.model, self.name)
+        yield AnswerCompleted(message, stop, _usage(prompt, message), self.model, self.name)
 
 
 @cache

@@ -16,7 +16,7 @@ from agentd.core.prompt import Prompt
 from agentd.engine import tokens
 from agentd.engine.compaction.extract import identifiers, needed_identifiers
 from agentd.engine.compaction.summary import LONGEST
-from agentd.providers.offline.conversation import Reply, Say, own_words
+from agentd.providers.offline.conversation import FinalText, Reply, own_words
 from agentd.providers.offline.flush import statements
 from agentd.providers.offline.language import word_forms
 from agentd.providers.offline.language.sentences import is_question
@@ -54,9 +54,9 @@ def reply(prompt: Prompt) -> Reply:
     before, text = _split_fence(text, "earlier summary")
     conversation, rest = _split_fence(text, "conversation")
     if not conversation:
-        return Say(_fit(rest, before, (), most))
+        return FinalText(_fit(rest, before, (), most))
     # The text after the conversation may name identifiers that a first try has lost.
-    return Say(_fit(conversation, before, identifiers(rest), most))
+    return FinalText(_fit(conversation, before, identifiers(rest), most))
 
 
 def _fit(conversation: str, before: str, wanted: Sequence[str], most: int) -> str:

@@ -17,8 +17,8 @@ from agentd.core.fact import (
     FactSource,
     FactStatus,
     ForgetRequest,
-    Learned,
-    Op,
+    OperationKind,
+    OperationResult,
 )
 from agentd.core.turn import MAIN, SessionKey
 from agentd.core.workspace import FACTS_PATH as PATH
@@ -89,7 +89,9 @@ class BookHome:
         )
         return self.book
 
-    def said(self, text: str = "", op: Op = Op.ADD, *ids: str, **fields: Any) -> FactOperation:
+    def said(
+        self, text: str = "", op: OperationKind = OperationKind.ADD, *ids: str, **fields: Any
+    ) -> FactOperation:
         """What was read out of the user's next message; without evidence where it is not proven."""
         at = fields.pop("at", None)
         if at is None:
@@ -101,7 +103,9 @@ class BookHome:
         fields.setdefault("evidence", evidence)
         return FactOperation(op, at, source, text, ids=ids, **fields)
 
-    async def learn(self, *operations: FactOperation, **options: Any) -> tuple[Learned, ...]:
+    async def learn(
+        self, *operations: FactOperation, **options: Any
+    ) -> tuple[OperationResult, ...]:
         return await self.book.learn(operations, **options)
 
     async def add(self, *texts: str, **fields: Any) -> list[str]:
@@ -110,8 +114,8 @@ class BookHome:
         assert all(one.is_new for one in learned)
         return [one.fact.id for one in learned if one.fact]
 
-    async def replace(self, text: str, *ids: str, **fields: Any) -> Learned:
-        [learned] = await self.learn(self.said(text, Op.REPLACE, *ids, **fields))
+    async def replace(self, text: str, *ids: str, **fields: Any) -> OperationResult:
+        [learned] = await self.learn(self.said(text, OperationKind.REPLACE, *ids, **fields))
         return learned
 
     async def fact(self, fact_id: str) -> Fact:

@@ -22,13 +22,13 @@ from agentd.core.fact import Category, Evidence, Fact, FactSource, Triple
 from agentd.core.message import Text
 from agentd.core.tool import FileAction
 from agentd.core.transcript import NewRow, RowRole
-from agentd.core.turn import MAIN, Kind, SessionKey, StopReason, Turn, TurnRequest
+from agentd.core.turn import MAIN, SessionKey, SessionKind, StopReason, Turn, TurnRequest
 from agentd.core.workspace import Author, Reader
 from agentd.memory.facts.forgetting import Forgetting, ForgottenPlace
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.index.search.live import LiveIndex
 from agentd.memory.index.search.patient_embedder import patient
-from agentd.storage.chat_history import TypedWords
+from agentd.storage.chat_history import TypedHistory
 from agentd.storage.copies import Copies
 from agentd.storage.erasures import SqliteErasures
 from agentd.storage.index import SqliteChunks
@@ -108,7 +108,7 @@ class Home:
             self.files, workspace, state / "versions", apart=frozenset({"memory/facts.md"})
         )
         versions = VersionEraser(self.files, state / "versions")
-        typed, stored = TypedWords(state / "chat_history"), Masking(self.db, self.indexer.without)
+        typed, stored = TypedHistory(state / "chat_history"), Masking(self.db, self.indexer.without)
 
         async def again(_: Erasure) -> int:
             await self.indexer.sync()
@@ -168,7 +168,7 @@ class Home:
     async def write(self, path: str, text: str, by: str = "flush") -> None:
         async with self.files.lock(path):
             intent = await self.files.plan(path, FileAction.APPEND, text.encode())
-            await self.files.apply(intent, Reader(MAIN, Kind.MAIN), Author(by))
+            await self.files.apply(intent, Reader(MAIN, SessionKind.MAIN), Author(by))
 
     def read(self, path: str) -> str:
         return (self.root / "workspace" / path).read_text("utf-8")

@@ -24,7 +24,7 @@ from agentd.core.fact import (
     Evidence,
     FactSource,
     FactStatus,
-    Op,
+    OperationKind,
     Provenance,
     Refusal,
     Triple,
@@ -189,7 +189,7 @@ async def test_a_line_moved_below_earlier_has_ended_and_one_moved_up_holds_again
 
 async def test_a_proposed_line_moved_up_by_hand_is_a_yes_with_all_it_replaces(home):
     [rex] = await home.add(REX)
-    [proposed] = await home.learn(home.said(MAX, Op.REPLACE, rex, is_proven=False))
+    [proposed] = await home.learn(home.said(MAX, OperationKind.REPLACE, rex, is_proven=False))
     line = next(line for line in home.page.split("\n") if "Max" in line)
     home.take_out("Max", "## Proposed")
     home.write(home.page.replace("# Facts\n\n", f"# Facts\n\n{line}\n"))
@@ -411,8 +411,8 @@ async def test_rows_made_anew_from_the_page_are_identical(home, tmp_path):
     home.clock.jump(timedelta(hours=1, microseconds=7))
     await home.replace(REX, old, triple=Triple("user", "dog | name", "R\\e|x"))
     [gone, ended, _] = await home.add("Gone.", "Ended.", "Tea | <!-- \\ -->.", confidence=1 / 3)
-    await home.learn(home.said("", Op.END, ended))
-    await home.learn(home.said("Maybe.", Op.REPLACE, old, is_proven=False))
+    await home.learn(home.said("", OperationKind.END, ended))
+    await home.learn(home.said("Maybe.", OperationKind.REPLACE, old, is_proven=False))
     await home.add("A plan.", valid_to=home.clock.now() + timedelta(days=3))
     await home.book.forget([gone])
     before = await home.store.facts()
@@ -516,8 +516,8 @@ async def test_what_was_taken_back_is_not_read_out_of_the_same_words_again(home,
 
 async def test_a_change_that_was_taken_back_is_not_made_by_the_same_words_again(home):
     [rex, tea] = await home.add(REX, TEA)
-    changed = home.said(MAX, Op.REPLACE, rex)
-    ended = home.said("", Op.END, tea)
+    changed = home.said(MAX, OperationKind.REPLACE, rex)
+    ended = home.said("", OperationKind.END, tea)
     await home.learn(changed, ended)
     home.clock.jump(timedelta(minutes=1))
     await home.book.undo()
@@ -560,9 +560,9 @@ async def test_a_replacement_that_is_taken_back_lets_the_old_one_hold(home):
 
 async def test_an_end_that_is_taken_back_never_was(home):
     [rex, plan] = await home.add(REX, TEA)
-    await home.learn(home.said("", Op.END, rex))
+    await home.learn(home.said("", OperationKind.END, rex))
     until = home.clock.now() + timedelta(days=3)
-    await home.learn(home.said("", Op.END, plan, valid_to=until))
+    await home.learn(home.said("", OperationKind.END, plan, valid_to=until))
     await home.book.undo()
     await home.book.undo()
     facts = await home.book.all()
@@ -607,7 +607,7 @@ async def test_a_merger_is_taken_back(home):
 )
 async def test_only_two_facts_that_hold_can_be_merged(home, keep, others, error):
     await home.add(REX, TEA, MAX)
-    await home.learn(home.said("", Op.END, "f003"))
+    await home.learn(home.said("", OperationKind.END, "f003"))
     with pytest.raises(error) as caught:
         await home.book.merge(keep, others)
     assert caught.value.cure
@@ -617,7 +617,7 @@ async def test_only_two_facts_that_hold_can_be_merged(home, keep, others, error)
 
 async def test_a_yes_that_is_taken_back_is_a_proposal_again(home):
     [rex] = await home.add(REX)
-    [proposed] = await home.learn(home.said(MAX, Op.REPLACE, rex, is_proven=False))
+    [proposed] = await home.learn(home.said(MAX, OperationKind.REPLACE, rex, is_proven=False))
     await home.book.accept([proposed.fact.id])
     await home.book.undo()
     assert (await home.texts(), await home.texts(PROPOSED)) == ([REX], [MAX])
@@ -775,8 +775,8 @@ async def test_a_crash_between_page_and_rows_is_made_good(home, deed):
     before = await home.store.facts()
     said = {
         "learn": home.said("Cake."),
-        "replace": home.said(REX, Op.REPLACE, bo),
-        "end": home.said("", Op.END, bo),
+        "replace": home.said(REX, OperationKind.REPLACE, bo),
+        "end": home.said("", OperationKind.END, bo),
     }
     failpoints.arm("facts.written:1:raise")
     if deed == "edit":
@@ -814,7 +814,7 @@ async def test_the_running_book_recovers_from_a_failure_too(home):
     [bo] = await home.add(BO)
     failpoints.arm("facts.written:1:raise")
     with pytest.raises(FailpointError):
-        await home.learn(home.said(REX, Op.REPLACE, bo), home.said(TEA))
+        await home.learn(home.said(REX, OperationKind.REPLACE, bo), home.said(TEA))
     assert sorted(await home.texts()) == [TEA, REX]
     await home.check()
 
@@ -844,7 +844,7 @@ async def test_what_could_not_be_written_was_not_learnt(home):
     [bo] = await home.add(BO)
     home.workspace.is_full = True
     with pytest.raises(StorageFull):
-        await home.learn(home.said(REX, Op.REPLACE, bo), home.said(TEA), marks={MAIN: 9})
+        await home.learn(home.said(REX, OperationKind.REPLACE, bo), home.said(TEA), marks={MAIN: 9})
     home.workspace.is_full = False
     assert await home.texts() == [BO]
     assert await home.store.marks() == {}
@@ -898,7 +898,7 @@ async def test_rows_that_cannot_be_written_are_made_from_the_page(home, restarts
     [bo] = await home.add(BO)
     home.store.is_full = True
     with pytest.raises(StorageError):
-        await home.learn(home.said(REX, Op.REPLACE, bo), marks={MAIN: 9})
+        await home.learn(home.said(REX, OperationKind.REPLACE, bo), marks={MAIN: 9})
     with pytest.raises(StorageError):
         await home.book.all()
     home.store.is_full = False
@@ -906,7 +906,7 @@ async def test_rows_that_cannot_be_written_are_made_from_the_page(home, restarts
         home.opened()
     assert await home.texts() == [REX]
     assert await home.store.marks() == {}, "it is read again, and known then"
-    [again] = await home.learn(home.said(REX, Op.REPLACE, bo), marks={MAIN: 9})
+    [again] = await home.learn(home.said(REX, OperationKind.REPLACE, bo), marks={MAIN: 9})
     assert not again.is_new
     assert home.forgotten.begun == []
     await home.check()
@@ -989,7 +989,7 @@ async def test_a_turn_that_is_cancelled_half_way_leaves_a_book_that_works(home):
     home.opened()
     [bo] = await home.add(BO)
     home.workspace.waits = True
-    task = asyncio.create_task(home.learn(home.said(REX, Op.REPLACE, bo)))
+    task = asyncio.create_task(home.learn(home.said(REX, OperationKind.REPLACE, bo)))
     await home.clock.settle()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentd.core.clock import SystemClock
-from agentd.core.fact import Evidence, FactOperation, FactSource, Op
+from agentd.core.fact import Evidence, FactOperation, FactSource, OperationKind
 from agentd.core.workspace import FACTS_PATH
 from agentd.memory.facts.book import FactBook
 from agentd.storage.fact_store import SqliteFacts
@@ -45,7 +45,7 @@ async def a_book(root: Path, name: str):
         )
 
 
-def said(text: str, op: Op = Op.ADD, *ids: str) -> FactOperation:
+def said(text: str, op: OperationKind = OperationKind.ADD, *ids: str) -> FactOperation:
     now = SystemClock("UTC").now()
     return FactOperation(op, now, FactSource.EXPLICIT, text, ids=ids, evidence=(Evidence(now),))
 
@@ -120,19 +120,21 @@ async def test_a_page_of_ten_thousand_lines_is_read_beside_the_loop(tmp_path):
         facts = await book.all()
         assert len([fact for fact in facts if fact.is_active]) == 10_000
         [learned] = await book.learn(
-            [said("The user owns no more books.", Op.REPLACE, facts[0].id)]
+            [said("The user owns no more books.", OperationKind.REPLACE, facts[0].id)]
         )
         assert [fact.id for fact in learned.gone] == [facts[0].id]
 
 
-@pytest.mark.parametrize("op", [Op.ADD, Op.END])
+@pytest.mark.parametrize("op", [OperationKind.ADD, OperationKind.END])
 async def test_an_edit_in_an_editor_that_was_open_meanwhile_loses_no_fact(tmp_path, op):
     root = tmp_path / "ws"
     root.mkdir()
     async with a_book(root, "a") as book:
         [tea, cake] = await book.learn([said("The user likes tea."), said("The user likes cake.")])
         opened = (root / FACTS_PATH).read_text()
-        await book.learn([said("The user likes jam." if op is Op.ADD else "", op, tea.fact.id)])
+        await book.learn(
+            [said("The user likes jam." if op is OperationKind.ADD else "", op, tea.fact.id)]
+        )
         (root / FACTS_PATH).write_text(opened.replace("likes cake", "loves cake"))
         await book.sync()
         texts = {fact.text for fact in await book.all() if fact.is_active}

@@ -10,29 +10,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agentd.core.erasure import Erasure, Mark, Sought, Written
-from agentd.memory.facts.candidates import Survey, Words, words_of
+from agentd.core.erasure import Erasure, PlacedWords, StoredText, UntracedFact
+from agentd.memory.facts.candidates import SoughtWords, Survey, words_of
 
 AT = datetime(2026, 5, 4, 9, 40, tzinfo=UTC)
-LONDON = Sought("k3f9", "The user lives in London.", "London", ("I live in London",), (), AT)
+LONDON = UntracedFact("k3f9", "The user lives in London.", "London", ("I live in London",), (), AT)
 CHATTER = [
-    Written(f"sessions/main.jsonl:{n}", f"The user lives and I live in a flat, number {n}.", AT)
+    StoredText(f"sessions/main.jsonl:{n}", f"The user lives and I live in a flat, number {n}.", AT)
     for n in range(100, 300)
 ]
 
 
-def survey(*texts: Written, sought=(LONDON,), **more) -> Survey:
+def survey(*texts: StoredText, sought=(LONDON,), **more) -> Survey:
     found = Survey(sought, **more)
     found.add([*CHATTER, *texts])
     return found
 
 
-def own(text: str, where: str = "memory/a.md:1", at: datetime | None = AT) -> Written:
-    return Written(where, text, at)
+def own(text: str, where: str = "memory/a.md:1", at: datetime | None = AT) -> StoredText:
+    return StoredText(where, text, at)
 
 
-def mine(text: str, where: str = "sessions/main.jsonl:7", at: datetime | None = AT) -> Written:
-    return Written(where, text, at, by_user=True)
+def mine(text: str, where: str = "sessions/main.jsonl:7", at: datetime | None = AT) -> StoredText:
+    return StoredText(where, text, at, by_user=True)
 
 
 def test_a_text_that_shares_a_rare_word_is_a_candidate_and_one_that_shares_a_common_is_not():
@@ -43,7 +43,7 @@ def test_a_text_that_shares_a_rare_word_is_a_candidate_and_one_that_shares_a_com
 
 
 def test_a_name_is_a_mention_however_often_agentd_has_written_it():
-    raw = Sought("k3f9", "my landlord is Otto Finster", "", (), (), AT)
+    raw = UntracedFact("k3f9", "my landlord is Otto Finster", "", (), (), AT)
     notes = [own("Otto Finster called", f"memory/a.md:{n}") for n in range(1, 20)]
     by_hand = mine("Otto Finster called about the rent", "memory/2026-05-04.md:1")
     found = survey(*notes, by_hand, sought=[raw]).mentions(Erasure())
@@ -60,7 +60,7 @@ def test_the_users_own_words_are_some_where_he_names_the_fact_in_a_conversation(
     said = "I work at the harbour and I live in London"
     found = survey(mine(said), mine("The flat is wet", "sessions/main.jsonl:9"))
     assert [one.text for one in found.candidates(Erasure())] == [said]
-    known = Erasure(marks=(Mark("sessions/main.jsonl:7", "live in London"),))
+    known = Erasure(marks=(PlacedWords("sessions/main.jsonl:7", "live in London"),))
     assert found.candidates(known) == ()
     assert survey(mine(said, "mine.md:3")).candidates(Erasure()) == ()
 
@@ -71,14 +71,19 @@ def test_marks_in_the_users_words_have_to_name_the_fact_and_to_leave_something()
         mine("My flight to London is at nine"),
         mine("I row and live in London", "sessions/main.jsonl:9"),
     )
-    right = Mark("sessions/main.jsonl:9", "live in London")
-    wrong = Mark("sessions/main.jsonl:9", "row"), Mark(where, "My flight to London is at nine")
-    agents = Mark("memory/a.md:3", "All of it")
+    right = PlacedWords("sessions/main.jsonl:9", "live in London")
+    wrong = (
+        PlacedWords("sessions/main.jsonl:9", "row"),
+        PlacedWords(where, "My flight to London is at nine"),
+    )
+    agents = PlacedWords("memory/a.md:3", "All of it")
     assert found.believed((right, *wrong, agents)) == (right, agents)
 
 
 def test_a_row_that_is_all_that_is_known_is_one():
-    row = Sought("k3f9", "The user lives in London.", "London", (), ("sessions/main.jsonl:7",))
+    row = UntracedFact(
+        "k3f9", "The user lives in London.", "London", (), ("sessions/main.jsonl:7",)
+    )
     assert [
         one.text for one in survey(mine("London is wet"), sought=[row]).candidates(Erasure())
     ] == ["London is wet"]
@@ -103,7 +108,7 @@ def test_a_version_of_what_the_users_file_says_now_is_none():
 def test_the_likeliest_come_first_and_their_number_is_bounded():
     texts = [own(f"London, text {n}", f"memory/a.md:{n}") for n in range(500)]
     best = own("Kensington in London", "memory/b.md:1")
-    sought = Sought("a", "The user lives in Kensington.", "London")
+    sought = UntracedFact("a", "The user lives in Kensington.", "London")
     found = survey(*texts, best, sought=[sought]).candidates(Erasure())
     assert found[0].text == best.text
     assert len(found) == 200
@@ -111,7 +116,7 @@ def test_the_likeliest_come_first_and_their_number_is_bounded():
 
 @pytest.mark.parametrize("text", ["他的妹妹叫小红，住在上海", "小红 is her name"])
 def test_scripts_without_blanks_are_compared_by_pairs_of_letters(text):
-    sought = Sought("a", "我的妹妹叫小红。", "小红", ("我的妹妹叫小红",))
+    sought = UntracedFact("a", "我的妹妹叫小红。", "小红", ("我的妹妹叫小红",))
     others = [own("今天天气很好", "memory/b.md:1")]
     found = survey(own(text), *others, sought=[sought]).candidates(Erasure())
     assert [one.text for one in found] == [text]
@@ -144,13 +149,15 @@ def test_mentions_are_sentences_of_the_user_with_a_rare_word_files_first():
 
 
 def test_who_shares_only_common_words_mentions_nothing():
-    work = Sought("k3f9", "Klara works at Siemens")
+    work = UntracedFact("k3f9", "Klara works at Siemens")
     notes = [mine(f"Look at file {n}.", f"memory/{n}.md:1") for n in range(5)]
     assert survey(*notes, sought=[work]).mentions(Erasure()) == ()
 
 
 def test_rare_words_that_name_nothing_are_no_mention():
-    pin = Sought("k3f9", "The user's pin is 4471.", "4471", ("My pin is 4471, in case Ada asks.",))
+    pin = UntracedFact(
+        "k3f9", "The user's pin is 4471.", "4471", ("My pin is 4471, in case Ada asks.",)
+    )
     told = mine("Ada knows 4471."), mine("Ask Ada.", "a.md:1"), mine("In any case!", "b.md:1")
     assert [text for _, _, text in mentions(survey(*told, sought=[pin]))] == [
         "Ask Ada.",
@@ -165,7 +172,7 @@ def test_what_is_named_goes_by_its_own_words_in_versions_and_what_was_typed_too(
     )
     [also] = found.mentions(Erasure(spans=("I live in London",)))
     assert also.marks == (
-        Mark("mine.md:1", text), Mark("mine.md@4:1", text), Mark("chat_history:x", text)
+        PlacedWords("mine.md:1", text), PlacedWords("mine.md@4:1", text), PlacedWords("chat_history:x", text)
     )  # fmt: skip
 
 
@@ -185,7 +192,7 @@ def test_mentions_are_bounded_and_those_left_out_are_counted():
     assert found.more == 0
 
 
-GERRIT = Sought("k3f9", "the painter Gerrit starts on 2 May", "", (), (), AT)
+GERRIT = UntracedFact("k3f9", "the painter Gerrit starts on 2 May", "", (), (), AT)
 
 
 @pytest.mark.parametrize("count", [1, 6, 40])
@@ -208,7 +215,7 @@ def test_a_name_in_so_many_texts_that_it_is_looked_for_no_longer_is_told_all_the
 
 
 def test_a_copy_of_a_row_that_is_marked_in_part_is_marked_too():
-    mark = Mark("sessions/main.jsonl:7", "Anna", 0)
+    mark = PlacedWords("sessions/main.jsonl:7", "Anna", 0)
     found = survey(
         mine("Anna"),
         mine("Anna", "sessions/chat:fork.jsonl:7"),
@@ -233,7 +240,7 @@ def test_words_are_found_in_a_text_and_in_its_json_as_they_are_counted(texts, da
     wanted = frozenset(
         data.draw(st.sets(st.sampled_from(sorted(told)), max_size=5)) if told else ()
     )
-    words = Words(wanted)
+    words = SoughtWords(wanted)
     for text in (" ".join(texts), *texts):
         assert words.found(text) == wanted & words_of(text)
         if words.found(text):
@@ -269,7 +276,7 @@ def test_a_place_that_is_looked_at_in_any_case_is_wanted_whatever_stands_there()
     st.frozensets(st.sampled_from(["ulm", "ulmen", "ulmena", "ulma", "55", "5", "茶室", "é", "a"])),
 )
 def test_many_texts_at_once_are_told_apart_as_one_by_one(texts, wanted):
-    words = Words(wanted)
+    words = SoughtWords(wanted)
     assert words.among(texts) == [n for n, text in enumerate(texts) if words.stand_in(text)]
 
 
@@ -295,7 +302,7 @@ def test_texts_that_share_a_very_common_word_alone_need_not_be_read():
 
 
 def test_words_that_are_all_common_and_such_as_turn_out_to_be_rare_are_not_passed_over():
-    raw = Sought("k3f9", "She lives on", "", ("lives",), (), AT)
+    raw = UntracedFact("k3f9", "She lives on", "", ("lives",), (), AT)
     found = Survey((raw,))
     everywhere(found, 8_000)
     assert not found.is_sure, "the quote has no other word"

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from agentd.core.errors import InvalidRequest
-from agentd.core.fact import FactStatus, Op
+from agentd.core.fact import FactStatus, OperationKind
 from agentd.memory.facts.exchange import take_in
 from agentd.memory.facts.import_order import successors_first
 from tests.memory.facts.books import MAX, REX, BookHome, opened_book_home
@@ -85,7 +85,7 @@ async def test_what_ended_for_nothing_is_not_taken_in_as_what_holds(homes):
     here, there = homes
     [aside, ended] = await here.add(TEA, COCOA)
     await here.book.put_aside({aside: ""})
-    await here.learn(here.said("", Op.END, ended))
+    await here.learn(here.said("", OperationKind.END, ended))
     await take_in(there.book, await export(here))
     assert await there.texts() == []
     assert sorted(await over(there)) == [COCOA, TEA]
@@ -107,7 +107,7 @@ async def a_past(home: BookHome) -> list[dict]:
     await home.replace(COCOA, tea)
     [cocoa] = [f.id for f in await home.book.all() if f.text == COCOA]
     await home.replace("The user drinks water at night.", cocoa)
-    await home.learn(home.said("", Op.END, anna))
+    await home.learn(home.said("", OperationKind.END, anna))
     await home.book.merge(same[0], same[1:])
     await home.replace("The user has no dog.", rex)
     await home.add(REX)

@@ -8,7 +8,7 @@ import pytest
 
 from agentd.core import failpoints
 from agentd.core.errors import StorageError, StorageFull
-from agentd.core.fact import Op
+from agentd.core.fact import OperationKind
 from agentd.core.failpoints import FailpointError
 from agentd.storage.fact_store import SqliteFacts
 from agentd.testing import FactIndexDouble, MemoryWorkspace
@@ -109,7 +109,7 @@ async def test_who_reads_while_a_change_fails_sees_all_of_it_or_nothing(home, st
     gate = gated(home, step)
     [rex] = await home.add(REX)
     gate.is_shut, gate.error = True, error
-    said = home.said(MAX, Op.REPLACE, rex), home.said(TEA)
+    said = home.said(MAX, OperationKind.REPLACE, rex), home.said(TEA)
     change = asyncio.create_task(home.learn(*said))
     await gate.reached.wait()
     readers = [asyncio.create_task(home.texts()) for _ in range(3)]

@@ -10,7 +10,7 @@ from importlib.resources import files
 import pytest
 from msgspec.structs import replace
 
-from agentd.core.event import Noticed, TurnEnded
+from agentd.core.event import NoticeGiven, TurnEnded
 from agentd.core.fact import (
     Category,
     Fact,
@@ -20,7 +20,7 @@ from agentd.core.fact import (
     Triple,
 )
 from agentd.core.prompt import ContextBlock
-from agentd.core.turn import MAIN, Context, Origin, SessionKey, Turn, TurnRequest
+from agentd.core.turn import MAIN, Origin, PromptScope, SessionKey, Turn, TurnRequest
 from agentd.engine import tokens
 from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.facts_in_prompt import LINE_BYTES, SESSIONS, FactsInPrompt
@@ -144,7 +144,7 @@ async def test_who_has_told_nothing_is_told_nothing(source, held) -> None:
     [
         request("dog", SessionKey("group:team")),
         request("dog", SessionKey("isolated:1")),
-        request("dog", context=Context.LIGHT),
+        request("dog", context=PromptScope.LIGHT),
         *(request("dog", origin=origin) for origin in Origin if origin is not Origin.USER),
     ],
     ids=str,
@@ -295,9 +295,9 @@ async def test_a_compaction_renews_what_its_session_is_told(source, held) -> Non
     other = request(session=CHAT)
     before = await stable(source), await stable(source, other)
     held.set(*held.facts, FULDA)
-    source.emit(Noticed(MAIN, "shorter now", "alert"))
+    source.emit(NoticeGiven(MAIN, "shorter now", "alert"))
     assert await stable(source) == before[0]
-    source.emit(Noticed(MAIN, "shorter now", "compaction"))
+    source.emit(NoticeGiven(MAIN, "shorter now", "compaction"))
     assert "Fulda" in await stable(source)
     assert await stable(source, other) == before[1]
 

@@ -13,7 +13,7 @@ from agentd.core.fact import Category, Fact, FactSource, FactStatus
 from agentd.core.prompt import Prompt
 from agentd.core.turn import MAIN, TurnRequest
 from agentd.engine import tokens
-from agentd.engine.assembly import EnginePorts, Wording, build_engine
+from agentd.engine.assembly import EnginePorts, PromptTexts, build_engine
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.plan import thresholds
 from agentd.engine.settings import AgentSettings
@@ -88,7 +88,7 @@ async def talk(*, renewing: bool = False) -> Talk:
     )
     engine = build_engine(
         ports,
-        Wording("You are an agent. " * 100, "light", "summary"),
+        PromptTexts("You are an agent. " * 100, "light", "summary"),
         thresholds(200_000, 4000),
         agent=AgentSettings(),
         compaction=CompactionSettings(background=False),

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from agentd.core.erasure import MASK, Erasure, Excerpt, Mark, Sought
+from agentd.core.erasure import MASK, Erasure, Excerpt, PlacedWords, UntracedFact
 from agentd.engine.tokens import of_text
 from agentd.memory.facts.candidates import Candidate
 from agentd.memory.facts.marking import narrow, passages, portions
 
-FACT = Sought("k3f9", "The user lives in London.", "London")
+FACT = UntracedFact("k3f9", "The user lives in London.", "London")
 
 
 def candidate(text: str, *where: str, facts=("k3f9",), words=("london",)) -> Candidate:
@@ -41,8 +41,8 @@ def test_the_request_shows_facts_and_candidates_that_cannot_close_their_fence():
 def test_marks_are_the_words_as_they_stand_at_every_place_of_the_text():
     answer = json.dumps([{"n": 1, "span": "lives in london, near the park"}])
     assert one_portion(FIRST, SECOND).marks(answer) == (
-        Mark("memory/2026-05-04.md:3", "lives in London, near\nthe park"),
-        Mark("memory/x.md@2:1", "lives in London, near\nthe park"),
+        PlacedWords("memory/2026-05-04.md:3", "lives in London, near\nthe park"),
+        PlacedWords("memory/x.md@2:1", "lives in London, near\nthe park"),
     )
 
 
@@ -50,8 +50,8 @@ def test_of_a_word_that_a_mark_cuts_all_goes():
     said = candidate("תשכח שאני גר בנתניה. Done", "sessions/main.jsonl:4")
     answer = json.dumps([{"n": 1, "span": "אני גר בנתניה"}, {"n": 1, "span": "on"}])
     assert one_portion(said).marks(answer) == (
-        Mark("sessions/main.jsonl:4", "שאני גר בנתניה"),
-        Mark("sessions/main.jsonl:4", "Done"),
+        PlacedWords("sessions/main.jsonl:4", "שאני גר בנתניה"),
+        PlacedWords("sessions/main.jsonl:4", "Done"),
     )
 
 
@@ -72,7 +72,9 @@ GOOD = '{"n": 2, "span": "Flight"}'
     ],
 )
 def test_what_is_wrong_costs_itself_alone(answer):
-    assert one_portion(FIRST, SECOND).marks(answer) == (Mark("sessions/main.jsonl:4", "Flight"),)
+    assert one_portion(FIRST, SECOND).marks(answer) == (
+        PlacedWords("sessions/main.jsonl:4", "Flight"),
+    )
 
 
 @pytest.mark.parametrize("answer", ["[]", "```json\n[ ]\n```", "Nothing says it: []"])
@@ -101,12 +103,12 @@ def test_of_a_long_text_the_passages_that_share_a_word_are_shown():
     assert len(portion.passages) == 1
     assert "moved to London" in portion.passages[0].text
     assert portion.marks('[{"n": 1, "span": "moved to London"}]') == (
-        Mark("memory/a.md:1", "moved to London"),
+        PlacedWords("memory/a.md:1", "moved to London"),
     )
 
 
 def test_many_facts_are_asked_about_in_turn_each_with_its_candidates():
-    facts = [Sought(f"f{n}", f"Fact number {n}.") for n in range(45)]
+    facts = [UntracedFact(f"f{n}", f"Fact number {n}.") for n in range(45)]
     texts = [candidate(f"about {n}", f"a.md:{n}", facts=(f"f{n}",)) for n in range(45)]
     found = list(portions(facts, texts))
     assert [len(one.facts) for one in found] == [20, 20, 5]
@@ -119,14 +121,14 @@ SAID = "I live in Lyon with my husband Bertrand"
 
 def of(quote: str, value: str = "Lyon", text: str = "The user lives in Lyon.") -> Erasure:
     """A fact whose evidence is the quote, from the sixth character of a row on."""
-    sought = Sought("k3f9", text, value, (quote,))
-    return Erasure((text, quote), (Mark(ROW, quote, 6),), ids=("k3f9",), sought=(sought,))
+    sought = UntracedFact("k3f9", text, value, (quote,))
+    return Erasure((text, quote), (PlacedWords(ROW, quote, 6),), ids=("k3f9",), sought=(sought,))
 
 
 def test_only_the_words_go_that_say_it_and_in_copies_of_the_quote_too():
-    less, besides = narrow(of(SAID), [Mark(ROW, "live in Lyon")])
+    less, besides = narrow(of(SAID), [PlacedWords(ROW, "live in Lyon")])
     assert besides == ()
-    assert less.marks == (Mark(ROW, "live in Lyon", 8),)
+    assert less.marks == (PlacedWords(ROW, "live in Lyon", 8),)
     assert less.excerpts == (Excerpt(SAID, ("live in Lyon",)),)
     assert less.sought[0].quotes == ("live in Lyon",)
     assert less.masked(f"Noted: {SAID}.") == "Noted: I [forgotten] with my husband Bertrand."
@@ -139,8 +141,12 @@ def test_only_the_words_go_that_say_it_and_in_copies_of_the_quote_too():
     [
         (SAID, None, f"I live in {MASK} with my husband Bertrand"),
         (SAID, [], f"I live in {MASK} with my husband Bertrand"),
-        (SAID, [Mark("sessions/main.jsonl:4", SAID)], f"I live in {MASK} with my husband Bertrand"),
-        (SAID, [Mark(ROW, "live in")], f"I {MASK} {MASK} with my husband Bertrand"),
+        (
+            SAID,
+            [PlacedWords("sessions/main.jsonl:4", SAID)],
+            f"I live in {MASK} with my husband Bertrand",
+        ),
+        (SAID, [PlacedWords(ROW, "live in")], f"I {MASK} {MASK} with my husband Bertrand"),
         ("私はリヨンに夫と住んでいます", [], f"私は{MASK}に夫と住んでいます"),
     ],
 )
@@ -159,7 +165,7 @@ def test_where_the_value_is_not_marked_its_words_go_and_nothing_besides(quote, m
     ],
 )
 def test_who_has_found_the_value_has_seen_what_else_has_its_words(quote, value, mark):
-    less, besides = narrow(of(quote, value), [Mark(ROW, mark)])
+    less, besides = narrow(of(quote, value), [PlacedWords(ROW, mark)])
     assert less.masked(quote) == quote.replace(mark, MASK)
     assert besides == ()
 
@@ -171,7 +177,7 @@ def test_a_quote_that_neither_is_marked_nor_names_the_value_goes_and_its_place_i
 
 def test_a_quote_that_is_all_marked_goes_and_nothing_is_told():
     erasure = of(SAID)
-    assert narrow(erasure, [Mark(ROW, SAID)]) == (erasure, ())
+    assert narrow(erasure, [PlacedWords(ROW, SAID)]) == (erasure, ())
 
 
 @pytest.mark.parametrize("quote", ["I live in Lyon", "Lyon", "We LIVE in Lyon!"])

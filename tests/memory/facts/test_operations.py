@@ -16,7 +16,7 @@ from agentd.core.fact import (
     FactOperation,
     FactSource,
     FactStatus,
-    Op,
+    OperationKind,
     Refusal,
     Triple,
 )
@@ -101,7 +101,7 @@ async def test_each_new_saying_makes_it_surer_but_never_sure(home):
     [fact_id] = await home.add(REX)
     seen = [0.6]
     for _ in range(4):
-        [learned] = await home.learn(home.said("", Op.SAME, fact_id))
+        [learned] = await home.learn(home.said("", OperationKind.SAME, fact_id))
         seen.append(learned.fact.confidence)
     assert seen == sorted(set(seen))
     assert 0.9 < seen[-1] < 0.95
@@ -112,7 +112,7 @@ async def test_the_same_row_counts_once_however_often_it_is_read(home):
     first = home.said(REX)
     row = first.evidence[0].seq
     again = home.said(REX, row=row, at=first.at)
-    same = home.said("", Op.SAME, "f001", row=row, at=first.at)
+    same = home.said("", OperationKind.SAME, "f001", row=row, at=first.at)
     await home.learn(first, again, same)
     await home.learn(again, same)
     assert (await home.fact("f001")).confidence == 0.6
@@ -132,8 +132,10 @@ async def test_what_was_read_and_is_then_asked_for_is_as_sure_as_that(home):
 async def test_a_triple_that_was_missing_is_taken_and_none_is_replaced(home):
     [fact_id] = await home.add(REX)
     dog = Triple("user", "dog name", "Rex")
-    await home.learn(home.said("", Op.SAME, fact_id, triple=dog))
-    await home.learn(home.said("", Op.SAME, fact_id, triple=Triple("user", "pet", "Rex")))
+    await home.learn(home.said("", OperationKind.SAME, fact_id, triple=dog))
+    await home.learn(
+        home.said("", OperationKind.SAME, fact_id, triple=Triple("user", "pet", "Rex"))
+    )
     assert (await home.fact(fact_id)).triple == dog
 
 
@@ -157,7 +159,7 @@ async def test_the_later_word_holds_whoever_kept_the_earlier_one(home, old, new)
 
 
 async def test_what_was_said_before_it_but_read_after_it_is_history(home):
-    early = home.said(KASSEL, Op.REPLACE, "f001")
+    early = home.said(KASSEL, OperationKind.REPLACE, "f001")
     [fulda] = await home.add(FULDA)
     [learned] = await home.learn(early)
     assert await home.texts() == [FULDA]
@@ -168,9 +170,9 @@ async def test_what_was_said_before_it_but_read_after_it_is_history(home):
 
 async def test_what_was_said_again_since_is_not_replaced_by_an_earlier_word(home):
     [kassel] = await home.add(KASSEL)
-    moved = home.said(FULDA, Op.REPLACE, kassel)
-    over = home.said("", Op.END, kassel)
-    await home.learn(home.said("", Op.SAME, kassel))
+    moved = home.said(FULDA, OperationKind.REPLACE, kassel)
+    over = home.said("", OperationKind.END, kassel)
+    await home.learn(home.said("", OperationKind.SAME, kassel))
     [learned, ended] = await home.learn(moved, over)
     assert await home.texts() == [KASSEL]
     assert learned.fact.superseded_by == kassel
@@ -180,7 +182,7 @@ async def test_what_was_said_again_since_is_not_replaced_by_an_earlier_word(home
 
 async def test_of_several_that_it_replaces_only_the_older_ones_go(home):
     [old] = await home.add(KASSEL)
-    said = home.said("The user lives in Hanau.", Op.REPLACE, old, "f002")
+    said = home.said("The user lives in Hanau.", OperationKind.REPLACE, old, "f002")
     [new] = await home.add(FULDA)
     [learned] = await home.learn(said)
     assert await home.texts() == [FULDA]
@@ -217,20 +219,20 @@ async def test_who_moves_back_has_a_new_fact_of_the_old_words(home):
 async def test_an_operation_on_a_superseded_fact_means_its_successor(home):
     [kassel] = await home.add(KASSEL)
     fulda = (await home.replace(FULDA, kassel)).fact.id
-    [same] = await home.learn(home.said("", Op.SAME, kassel))
+    [same] = await home.learn(home.said("", OperationKind.SAME, kassel))
     assert same.fact.id == fulda
     third = await home.replace("The user lives in Hanau.", kassel)
     assert [f.id for f in third.gone] == [fulda]
-    [ended] = await home.learn(home.said("", Op.END, fulda))
+    [ended] = await home.learn(home.said("", OperationKind.END, fulda))
     assert [f.id for f in ended.gone] == [third.fact.id]
     assert await home.texts() == []
     await home.check()
 
 
-@pytest.mark.parametrize("op", [Op.END, Op.SAME])
+@pytest.mark.parametrize("op", [OperationKind.END, OperationKind.SAME])
 async def test_an_operation_on_what_does_not_hold_changes_nothing_and_says_so(home, op):
     [ended, forgotten, kept] = await home.add(REX, MAX, TEA)
-    await home.learn(home.said("", Op.END, ended))
+    await home.learn(home.said("", OperationKind.END, ended))
     await home.book.forget([forgotten])
     before = await home.store.facts()
     for ids in (("nobody",), (ended,), (forgotten,), ("nobody", ended, forgotten)):
@@ -256,7 +258,7 @@ async def test_a_replacement_of_what_does_not_hold_is_an_addition(home):
 
 async def test_what_ends_without_a_new_value_is_ended(home):
     [fact_id] = await home.add("The user drinks coffee.")
-    said = home.said("", Op.END, fact_id)
+    said = home.said("", OperationKind.END, fact_id)
     [learned] = await home.learn(said)
     [gone] = learned.gone
     assert (gone.status, gone.valid_to, gone.superseded_by) == (ENDED, said.at, "")
@@ -268,7 +270,7 @@ async def test_what_ends_without_a_new_value_is_ended(home):
 async def test_what_will_end_holds_until_then_and_ends_by_itself(home):
     [fact_id] = await home.add("The user works at Bosch.")
     until = home.clock.now() + 30 * DAY
-    [learned] = await home.learn(home.said("", Op.END, fact_id, valid_to=until))
+    [learned] = await home.learn(home.said("", OperationKind.END, fact_id, valid_to=until))
     assert await home.texts() == ["The user works at Bosch."]
     assert learned.gone[0].valid_to == until
     await home.check()
@@ -304,7 +306,7 @@ async def test_what_is_over_when_it_is_read_is_kept_as_ended(home):
 
 async def test_what_is_not_proven_waits_for_the_users_yes(home):
     [rex] = await home.add(REX)
-    [learned] = await home.learn(home.said(MAX, Op.REPLACE, rex, is_proven=False))
+    [learned] = await home.learn(home.said(MAX, OperationKind.REPLACE, rex, is_proven=False))
     assert (learned.fact.status, learned.fact.replaces) == (PROPOSED, (rex,))
     assert learned.change is None
     assert await home.texts() == [REX]
@@ -330,7 +332,7 @@ async def test_a_known_fact_that_nothing_proves_is_not_made_surer(home):
     assert (learned.fact.id, learned.fact.confidence, learned.is_new) == (rex, 0.6, False)
 
 
-@pytest.mark.parametrize("op", [Op.END, Op.SAME])
+@pytest.mark.parametrize("op", [OperationKind.END, OperationKind.SAME])
 async def test_nothing_ends_or_is_said_again_without_proof(home, op):
     [rex] = await home.add(REX)
     [learned] = await home.learn(home.said("", op, rex, is_proven=False))
@@ -338,11 +340,11 @@ async def test_nothing_ends_or_is_said_again_without_proof(home, op):
     assert (await home.fact(rex)).confidence == 0.6
 
 
-@pytest.mark.parametrize("op", [Op.ADD, Op.SAME])
+@pytest.mark.parametrize("op", [OperationKind.ADD, OperationKind.SAME])
 async def test_what_was_proposed_and_is_said_holds_with_its_proof(home, op):
     [rex] = await home.add(REX)
-    [proposed] = await home.learn(home.said(MAX, Op.REPLACE, rex, is_proven=False))
-    text, ids = (MAX, ()) if op is Op.ADD else ("", (proposed.fact.id,))
+    [proposed] = await home.learn(home.said(MAX, OperationKind.REPLACE, rex, is_proven=False))
+    text, ids = (MAX, ()) if op is OperationKind.ADD else ("", (proposed.fact.id,))
     [learned] = await home.learn(home.said(text, op, *ids))
     assert (learned.fact.id, learned.fact.status) == (proposed.fact.id, ACTIVE)
     assert (learned.fact.source, learned.fact.confidence) == (EXTRACTED, 0.6)
@@ -354,7 +356,7 @@ async def test_what_was_proposed_and_is_said_holds_with_its_proof(home, op):
 async def test_what_was_proposed_does_not_replace_what_was_said_later_than_its_proof(home):
     proof = home.said(MAX)
     [rex] = await home.add(REX)
-    [proposed] = await home.learn(home.said(MAX, Op.REPLACE, rex, is_proven=False))
+    [proposed] = await home.learn(home.said(MAX, OperationKind.REPLACE, rex, is_proven=False))
     await home.learn(proof)
     assert await home.texts() == [REX, MAX]
     assert (await home.fact(proposed.fact.id)).is_active
@@ -422,8 +424,8 @@ async def test_out_of_an_export_nothing_forgotten_comes_back(home):
         ({"text": "x" * 1_000_000}, Refusal.TOO_LONG),
         ({"text": "The user's key is sk-ant-REDACTED"}, Refusal.CREDENTIAL),
         ({"text": "The user's password is hunter2hunter2."}, Refusal.CREDENTIAL),
-        ({"op": Op.END}, Refusal.UNKNOWN_ID),
-        ({"op": Op.SAME, "is_proven": False}, Refusal.UNPROVEN),
+        ({"op": OperationKind.END}, Refusal.UNKNOWN_ID),
+        ({"op": OperationKind.SAME, "is_proven": False}, Refusal.UNPROVEN),
     ],
     ids=str,
 )
@@ -446,9 +448,9 @@ async def test_each_operation_sees_what_those_before_it_did(home):
 async def test_the_ids_of_one_answer_mean_the_facts_as_they_were_shown(home):
     [kassel] = await home.add(KASSEL)
     learned = await home.learn(
-        home.said(FULDA, Op.REPLACE, kassel),
-        home.said("The user works in Hanau.", Op.REPLACE, kassel),
-        home.said("", Op.END, kassel),
+        home.said(FULDA, OperationKind.REPLACE, kassel),
+        home.said("The user works in Hanau.", OperationKind.REPLACE, kassel),
+        home.said("", OperationKind.END, kassel),
     )
     assert [one.is_new for one in learned] == [True, True, False]
     assert learned[2].reason is Refusal.UNKNOWN_ID
@@ -459,8 +461,10 @@ async def test_the_ids_of_one_answer_mean_the_facts_as_they_were_shown(home):
 async def test_of_two_values_of_one_thing_in_one_answer_the_later_holds(home):
     [kassel] = await home.add(KASSEL)
     learned = await home.learn(
-        home.said(FULDA, Op.REPLACE, kassel, triple=Triple("user", "home", "Fulda")),
-        home.said("Hanau, rather.", Op.REPLACE, kassel, triple=Triple("User", "Home", "Hanau")),
+        home.said(FULDA, OperationKind.REPLACE, kassel, triple=Triple("user", "home", "Fulda")),
+        home.said(
+            "Hanau, rather.", OperationKind.REPLACE, kassel, triple=Triple("User", "Home", "Hanau")
+        ),
     )
     assert await home.texts() == ["Hanau, rather."]
     assert [fact.text for fact in learned[1].gone] == [FULDA]
@@ -471,7 +475,7 @@ async def test_of_two_values_of_one_thing_in_one_answer_the_later_holds(home):
 
 async def test_what_one_object_of_an_answer_brings_a_later_one_can_change(home):
     kassel = replace(home.said(KASSEL), name="#1")
-    learned = await home.learn(kassel, home.said(FULDA, Op.REPLACE, "#1"))
+    learned = await home.learn(kassel, home.said(FULDA, OperationKind.REPLACE, "#1"))
     assert await home.texts() == [FULDA]
     [before] = learned[1].gone
     assert (before.text, before.status) == (KASSEL, SUPERSEDED)
@@ -483,23 +487,27 @@ async def test_what_one_object_of_an_answer_brings_a_later_one_can_change(home):
 @pytest.mark.parametrize("name", ["#2", "#9", "#"])
 async def test_a_place_of_an_answer_that_brought_nothing_is_no_fact(home, name):
     kassel = replace(home.said(KASSEL), name="#1")
-    await home.learn(kassel, home.said(FULDA, Op.REPLACE, name), home.said("", Op.END, name))
+    await home.learn(
+        kassel,
+        home.said(FULDA, OperationKind.REPLACE, name),
+        home.said("", OperationKind.END, name),
+    )
     assert await home.texts() == [KASSEL, FULDA]
     await home.check()
 
 
 async def test_a_place_means_the_answer_that_it_stands_in_alone(home):
     await home.learn(replace(home.said(KASSEL), name="#1"))
-    await home.learn(home.said(FULDA, Op.REPLACE, "#1"))
+    await home.learn(home.said(FULDA, OperationKind.REPLACE, "#1"))
     assert await home.texts() == [KASSEL, FULDA]
 
 
 async def test_words_that_are_read_again_bring_no_second_fact_of_what_they_said_once(home):
     kassel = home.said(KASSEL)
     [first] = await home.learn(kassel)
-    await home.learn(home.said(FULDA, Op.REPLACE, first.fact.id))
+    await home.learn(home.said(FULDA, OperationKind.REPLACE, first.fact.id))
     again, _ = await home.learn(
-        replace(kassel, source=EXTRACTED, name="#1"), home.said(FULDA, Op.REPLACE, "#1")
+        replace(kassel, source=EXTRACTED, name="#1"), home.said(FULDA, OperationKind.REPLACE, "#1")
     )
     assert (again.fact.id, again.is_new, again.change) == (first.fact.id, False, None)
     assert [fact.text for fact in await home.book.all()] == [KASSEL, FULDA]
@@ -529,15 +537,17 @@ async def test_context_evidence_is_kept_but_is_no_place_where_it_was_said(home):
 async def test_a_second_replacement_of_the_same_fact_harms_nothing_that_the_first_brought(home):
     [old] = await home.add("The user lives and works in Lille.")
     await home.learn(
-        home.said("The user lives in Ghent.", Op.REPLACE, old),
-        home.said("The user works in Bruges.", Op.REPLACE, old),
+        home.said("The user lives in Ghent.", OperationKind.REPLACE, old),
+        home.said("The user works in Bruges.", OperationKind.REPLACE, old),
     )
     assert sorted(await home.texts()) == ["The user lives in Ghent.", "The user works in Bruges."]
 
 
 async def test_a_wrong_end_of_what_was_just_replaced_ends_nothing(home):
     [old] = await home.add(KASSEL)
-    learned = await home.learn(home.said(FULDA, Op.REPLACE, old), home.said("", Op.END, old))
+    learned = await home.learn(
+        home.said(FULDA, OperationKind.REPLACE, old), home.said("", OperationKind.END, old)
+    )
     assert learned[1].reason is Refusal.UNKNOWN_ID
     assert await home.texts() == [FULDA]
 
@@ -546,8 +556,8 @@ async def test_what_changes_twice_in_one_answer_is_what_it_was_changed_to_last(h
     [old] = await home.add(KASSEL, triple=Triple("user", "lives in", "Kassel"))
     bern = "The user lives in Bern."
     await home.learn(
-        home.said(FULDA, Op.REPLACE, old, triple=Triple("user", "lives in", "Fulda")),
-        home.said(bern, Op.REPLACE, old, triple=Triple("User", "lives in", "Bern")),
+        home.said(FULDA, OperationKind.REPLACE, old, triple=Triple("user", "lives in", "Fulda")),
+        home.said(bern, OperationKind.REPLACE, old, triple=Triple("User", "lives in", "Bern")),
     )
     assert await home.texts() == [bern]
 
@@ -561,7 +571,7 @@ def the_context(numbers, at):
 
 
 SAID = st.tuples(
-    st.sampled_from(Op),
+    st.sampled_from(OperationKind),
     st.sampled_from([REX, MAX, TEA]),
     st.lists(st.integers(0, 4), max_size=2),
     st.booleans(),
@@ -604,7 +614,7 @@ def test_many_facts_are_learnt_in_proportion_to_their_number():
 
     def work(size: int) -> None:
         said = [
-            FactOperation(Op.ADD, at, EXTRACTED, f"The user owns book {n}.", name=f"{n}")
+            FactOperation(OperationKind.ADD, at, EXTRACTED, f"The user owns book {n}.", name=f"{n}")
             for n in range(size)
         ]
         _, change = changes.learned(Known(), said, the_context(itertools.count(), at))

@@ -17,8 +17,8 @@ from agentd.core.fact import (
     FactWrite,
     Provenance,
 )
-from agentd.core.search import OWNERS, Chunk, Found, Hit, SearchQuery, Source
-from agentd.core.turn import MAIN, Kind, SessionKey
+from agentd.core.search import OWNERS, Chunk, Hit, SearchQuery, SearchResult, Source
+from agentd.core.turn import MAIN, SessionKey, SessionKind
 from agentd.core.workspace import FACTS_PATH, Reader
 from agentd.memory.facts.outdated import Outdated
 from agentd.memory.facts.page import parse
@@ -26,8 +26,8 @@ from agentd.storage.fact_store import SqliteFacts
 from agentd.testing import FakeClock, MemoryWorkspace
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
-OWNER = Reader(MAIN, Kind.MAIN)
-GUEST = Reader(SessionKey("group:tea"), Kind.GROUP)
+OWNER = Reader(MAIN, SessionKind.MAIN)
+GUEST = Reader(SessionKey("group:tea"), SessionKind.GROUP)
 ASKED = SearchQuery("what is my dog called?")
 CHAT = "sessions/main.jsonl"
 ROWS = {
@@ -82,7 +82,7 @@ class Finding:
     """Finds the same for all."""
 
     def __init__(self, *hits: Hit) -> None:
-        self.found = Found(hits, "" if hits else "no_match")
+        self.found = SearchResult(hits, "" if hits else "no_match")
 
     async def search(self, query, reader):
         return self.found
@@ -123,7 +123,7 @@ class House:
     def around(self, *hits: Hit, **more) -> Outdated:
         return Outdated(Finding(*hits), self, self.store, self.workspace, self.said, **more)
 
-    async def search(self, *hits, query=ASKED, reader=OWNER, **more) -> Found:
+    async def search(self, *hits, query=ASKED, reader=OWNER, **more) -> SearchResult:
         return await self.around(*hits, **more).search(query, reader)
 
 
@@ -134,11 +134,11 @@ class Broken(House):
         raise StorageError("the disk is gone", cure="put it back")
 
 
-def texts(found: Found) -> list[str]:
+def texts(found: SearchResult) -> list[str]:
     return [hit.chunk.text for hit in found.hits]
 
 
-def newer(found: Found) -> list[str]:
+def newer(found: SearchResult) -> list[str]:
     return [hit.newer for hit in found.hits]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from agentd.core import failpoints
 from agentd.core.errors import NotFound
-from agentd.core.fact import Category, Evidence, FactSource, Op
+from agentd.core.fact import Category, Evidence, FactSource, OperationKind
 from agentd.core.failpoints import FailpointError
 from agentd.core.tool import FileAction
 from agentd.core.turn import SessionKey
@@ -43,7 +43,7 @@ class Desk:
         for day, session in places:
             at = self.clock.now() - timedelta(days=day)
             evidence = (Evidence(at, SessionKey(session), next(self.home.rows), 0, 9),)
-            op = Op.REPLACE if old else Op.ADD
+            op = OperationKind.REPLACE if old else OperationKind.ADD
             said = self.home.said(text, op, *old, source=source, at=at, evidence=evidence, **fields)
             [learned] = await self.book.learn([said])
         return learned.fact.id
@@ -67,7 +67,9 @@ async def test_a_copy_of_a_conversation_is_no_saying_of_its_own(desk):
     at = desk.clock.now() - timedelta(days=2)
     for session in ("main", "chat:copy"):
         evidence = (Evidence(at, SessionKey(session), next(desk.home.rows), 0, 9),)
-        said = desk.home.said(REX, Op.ADD, source=FactSource.EXPLICIT, at=at, evidence=evidence)
+        said = desk.home.said(
+            REX, OperationKind.ADD, source=FactSource.EXPLICIT, at=at, evidence=evidence
+        )
         [learned] = await desk.book.learn([said])
     assert learned.fact.confidence == 0.9
     assert await desk.ids() == []

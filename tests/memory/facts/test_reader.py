@@ -10,7 +10,7 @@ import pytest
 from agentd.core.errors import ProviderError, StorageError
 from agentd.core.fact import Evidence, FactSource, FactStatus, FactWrite, Refusal
 from agentd.core.message import Text, TextSource, ToolResult, ToolUse, Writer, assistant
-from agentd.core.prompt import Answered, ModelStop
+from agentd.core.prompt import AnswerCompleted, ModelStop
 from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import MAIN, Origin, Usage
 from agentd.testing import ScriptedProvider
@@ -425,4 +425,4 @@ class Talkative:
         said = re.findall(r"^\[\d+ user [^\]]*\] (.+)$", prompt.messages[-1].text, re.MULTILINE)
         text = answer(*(f"{one} → {one}" for one in said[: self._longest]))
         stop = ModelStop.MAX_TOKENS if len(said) > self._longest else ModelStop.END_TURN
-        yield Answered(assistant(text), stop, Usage(1, 1), "talkative-1", self.name)
+        yield AnswerCompleted(assistant(text), stop, Usage(1, 1), "talkative-1", self.name)

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agentd.core.fact import Category, Evidence, Fact, FactSource, Op, Triple
+from agentd.core.fact import Category, Evidence, Fact, FactSource, OperationKind, Triple
 from agentd.core.turn import MAIN, SessionKey
 from agentd.memory.facts import wire
 from agentd.memory.facts.quotation import quoted_spans
-from agentd.memory.facts.wire import Spoken
+from agentd.memory.facts.wire import SpokenMessage
 
 NOW = datetime(2026, 5, 4, 7, 40, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -29,13 +29,15 @@ def a_fact(fact_id: str = "k3f9", text: str = "The user lives in Rome.", **field
     return replace(fact, **fields)
 
 
-def talk(*said: str) -> list[Spoken]:
+def talk(*said: str) -> list[SpokenMessage]:
     """A conversation; the agent's words begin with `agent: `."""
     spoken = []
     for seq, text in enumerate(said, start=1):
         words = text.removeprefix("agent: ")
         at = NOW + timedelta(minutes=seq)
-        spoken.append(Spoken(MAIN, seq, at, words, words == text, quotations=quoted_spans(words)))
+        spoken.append(
+            SpokenMessage(MAIN, seq, at, words, words == text, quotations=quoted_spans(words))
+        )
     return spoken
 
 
@@ -45,17 +47,19 @@ def items(*given: dict) -> tuple[wire.WireItem, ...]:
     return read
 
 
-def operations(spoken: list[Spoken], *given: dict, source=EXTRACTED, zone=UTC, asked=None):
+def operations(spoken: list[SpokenMessage], *given: dict, source=EXTRACTED, zone=UTC, asked=None):
     return list(wire.operations(items(*given), spoken, source, zone, asked))
 
 
-def proof(spoken: list[Spoken], quote: str, message: object = None) -> tuple[Evidence, ...]:
+def proof(spoken: list[SpokenMessage], quote: str, message: object = None) -> tuple[Evidence, ...]:
     [found] = operations(spoken, {"content": "x", "quote": quote, "message": message})
     assert found.is_proven is bool(found.evidence)
     return found.evidence
 
 
-def words(spoken: list[Spoken], evidence: tuple[Evidence, ...]) -> list[tuple[int, str, bool]]:
+def words(
+    spoken: list[SpokenMessage], evidence: tuple[Evidence, ...]
+) -> list[tuple[int, str, bool]]:
     texts = {one.seq: one.text for one in spoken}
     return [(one.seq, texts[one.seq][one.start : one.end], one.is_context) for one in evidence]
 
@@ -114,7 +118,7 @@ def test_a_whole_item_is_read_whole() -> None:
     assert items(item) == (
         wire.WireItem(
             "#1",
-            Op.REPLACE,
+            OperationKind.REPLACE,
             "The user's dog is called Rex.",
             Category.PREFERENCE,
             3,
@@ -130,7 +134,7 @@ def test_a_whole_item_is_read_whole() -> None:
 def test_what_is_left_out_has_its_usual_value() -> None:
     [item] = items({"content": "The user has a dog."})
     assert (item.op, item.category, item.message, item.quote, item.ids, item.triple) == (
-        Op.ADD, Category.PERSONAL, None, "", (), None
+        OperationKind.ADD, Category.PERSONAL, None, "", (), None
     )  # fmt: skip
 
 
@@ -175,7 +179,7 @@ def test_a_bad_item_costs_itself_alone(bad) -> None:
 
 @pytest.mark.parametrize("op", ["ADD", " add ", None])
 def test_add_is_the_default_and_case_says_nothing(op) -> None:
-    assert items({"op": op, "content": "x"})[0].op is Op.ADD
+    assert items({"op": op, "content": "x"})[0].op is OperationKind.ADD
 
 
 @pytest.mark.parametrize(

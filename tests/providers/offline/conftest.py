@@ -15,11 +15,11 @@ from agentd.core.alert import Recipients
 from agentd.core.errors import AgentdError
 from agentd.core.message import ToolResult, user
 from agentd.core.ports import MemoryIndex
-from agentd.core.prompt import Answered, Effect, ModelStop, Prompt, TextDelta, ToolSpec
+from agentd.core.prompt import AnswerCompleted, Effect, ModelStop, Prompt, TextDelta, ToolSpec
 from agentd.core.tool import Approval, ToolCall, ToolOutput
 from agentd.core.transcript import NewRow, Row, RowRole
-from agentd.core.turn import Kind, Origin, SessionKey, StopReason, Turn, TurnRequest, kind_of
-from agentd.engine.context import PromptContext, build_prompt, clock_line, fence, render_past
+from agentd.core.turn import Origin, SessionKey, SessionKind, StopReason, Turn, TurnRequest, kind_of
+from agentd.engine.context import TurnPromptParts, build_prompt, clock_line, fence, render_past
 from agentd.interfaces.tools.memory_read import MemoryRead
 from agentd.interfaces.tools.memory_search import MemorySearch
 from agentd.interfaces.tools.memory_tree import MemoryTree
@@ -42,11 +42,11 @@ from agentd.testing import (
 )
 
 
-async def answered(prompt: Prompt) -> Answered:
+async def answered(prompt: Prompt) -> AnswerCompleted:
     """The whole answer; checks that what was streamed is what is stored."""
     events = [event async for event in OfflineProvider().stream(prompt)]
     *deltas, last = events
-    assert isinstance(last, Answered)
+    assert isinstance(last, AnswerCompleted)
     assert all(isinstance(d, TextDelta) for d in deltas)
     assert "".join(d.text for d in deltas) == last.message.text
     return last
@@ -99,7 +99,7 @@ class FactPage:
         }
 
     async def _remember(self, call: ToolCall, gate: Yes) -> ToolOutput:
-        if call.kind is not Kind.MAIN:
+        if call.kind is not SessionKind.MAIN:
             return ToolOutput("this session cannot keep facts about the owner", is_error=True)
         if "password" in call.input["text"]:
             return ToolOutput("Not kept: it looks like a secret.", is_error=True)
@@ -224,14 +224,14 @@ class Talk:
 
     def _prompt(self, request: TurnRequest, past, rows) -> Prompt:
         specs = tuple(tool.spec for tool in self.tools.values())
-        if kind_of(request.session) is not Kind.MAIN:
+        if kind_of(request.session) is not SessionKind.MAIN:
             specs = tuple(spec for spec in specs if spec.name not in {"remember", "forget"})
         system = self.system
         if self.page is not None and self.page.facts and self.page.is_told:
             told = f"## What is known about the user\n{fact_lines(self.page.facts)}"
             system = (*system, told)
         return build_prompt(
-            PromptContext(request, system, specs, render_past(past), self._volatile, "offline"),
+            TurnPromptParts(request, system, specs, render_past(past), self._volatile, "offline"),
             rows,
         )
 

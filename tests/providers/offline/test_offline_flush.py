@@ -9,7 +9,7 @@ from agentd.core.prompt import Effect, Prompt, ToolSpec
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import Origin, SessionKey, TurnRequest
 from agentd.core.verdict import is_no_reply
-from agentd.engine.context import PromptContext, build_prompt, render_past
+from agentd.engine.context import TurnPromptParts, build_prompt, render_past
 from agentd.memory.flush import flush_prompt
 from agentd.memory.settings import MemoryFlushSettings
 
@@ -26,7 +26,7 @@ def prompt_of(rows, note: str = "", turn=(), summary: str = "") -> Prompt:
     system, text = flush_prompt(MemoryFlushSettings(), NOON, "UTC")
     request = TurnRequest(SessionKey("main"), text, "flush", origin=Origin.FLUSH)
     systems = (system, note) if note else (system,)
-    scene = PromptContext(
+    scene = TurnPromptParts(
         request,
         systems,
         (WRITE,),

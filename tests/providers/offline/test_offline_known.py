@@ -9,7 +9,7 @@ from agentd.core.prompt import Effect, Prompt, ToolSpec
 from agentd.core.turn import Origin
 from agentd.engine.context import fence
 from agentd.providers.offline import chat, conversation, fact_answers, flush
-from agentd.providers.offline.conversation import OfflineCall, Say
+from agentd.providers.offline.conversation import FinalText, OfflineCall
 from tests.providers.offline.conftest import fact_lines
 
 NOTE = "memory/2026-11-21.md"
@@ -201,7 +201,7 @@ def test_a_fact_that_is_quoted_is_not_said_to_be_none(told, found, answer):
     messages = [user("forget that thing with the sisters")]
     for _ in range(4):
         step = chat.reply(Prompt((system,), tuple(messages), specs))
-        if isinstance(step, Say):
+        if isinstance(step, FinalText):
             break
         use = ToolUse(f"c{len(messages)}", step.tool, step.input)
         result = "No fact says that; nothing was erased." if step.tool == "forget" else found

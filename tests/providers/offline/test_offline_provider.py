@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentd.core.message import Message, Role, Text, user
 from agentd.core.ports import Provider
-from agentd.core.prompt import Answered, Effect, ModelStop, Prompt, ToolSpec
+from agentd.core.prompt import AnswerCompleted, Effect, ModelStop, Prompt, ToolSpec
 from agentd.core.turn import Origin
 from agentd.providers.offline import conversation
 from agentd.providers.offline.provider import OfflineProvider
@@ -22,11 +22,11 @@ TOOLS = tuple(ToolSpec(name, "", {"type": "object"}, Effect.READ_ONLY) for name 
 LONG = 100_000
 
 
-def hear(prompt: Prompt) -> Answered:
-    async def last() -> Answered:
+def hear(prompt: Prompt) -> AnswerCompleted:
+    async def last() -> AnswerCompleted:
         provider: Provider = OfflineProvider()
         *_, event = [event async for event in provider.stream(prompt)]
-        assert isinstance(event, Answered)
+        assert isinstance(event, AnswerCompleted)
         return event
 
     return asyncio.run(last())

@@ -29,7 +29,7 @@ _WORDS = re.compile(r"\w")
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]*_]*\s*$")
 
 
-class Shape(StrEnum):
+class BlockShape(StrEnum):
     """The kind of a markdown block."""
 
     HEADING = "heading"
@@ -45,7 +45,7 @@ class ParagraphBlock(Struct, frozen=True):
     blank.
     """
 
-    shape: Shape
+    shape: BlockShape
     first: int
     end: int
     level: int = 0  # of a heading
@@ -62,7 +62,7 @@ def blocks(lines: Sequence[str]) -> Iterator[ParagraphBlock]:
             at += 1
             continue
         block = _block(lines, at)
-        yield from _statements(lines, block) if block.shape is Shape.TEXT else (block,)
+        yield from _statements(lines, block) if block.shape is BlockShape.TEXT else (block,)
         at = block.end
 
 
@@ -82,13 +82,15 @@ def may_begin_anew(lines: Sequence[str]) -> bool:
 def _block(lines: Sequence[str], at: int) -> ParagraphBlock:
     line = lines[at]
     if heading := _HEADING.match(line):
-        return ParagraphBlock(Shape.HEADING, at, at + 1, len(heading[1]), _title(heading[2] or ""))
+        return ParagraphBlock(
+            BlockShape.HEADING, at, at + 1, len(heading[1]), _title(heading[2] or "")
+        )
     if fence := _FENCE.match(line):
-        return ParagraphBlock(Shape.CODE, at, _after_fence(lines, at, fence[1]))
+        return ParagraphBlock(BlockShape.CODE, at, _after_fence(lines, at, fence[1]))
     if at == 0 and line.rstrip() == "---" and (end := _after_front(lines)):
-        return ParagraphBlock(Shape.CODE, at, end)
+        return ParagraphBlock(BlockShape.CODE, at, end)
     if entry := _ENTRY.match(line):
-        return ParagraphBlock(Shape.ENTRY, at, _after_entry(lines, at, len(entry[1])))
+        return ParagraphBlock(BlockShape.ENTRY, at, _after_entry(lines, at, len(entry[1])))
     shape = _shape(line)
     end = at + 1
     while end < len(lines) and lines[end].strip() and not _begins(lines[end], shape):
@@ -104,9 +106,9 @@ def _statements(lines: Sequence[str], block: ParagraphBlock) -> Iterator[Paragra
     if _is_ragged(lines[block.first : block.end]):
         for n in range(block.first, block.end - 1):
             if _SENTENCE_END.search(lines[n]) and not lines[n + 1].lstrip()[:1].islower():
-                yield ParagraphBlock(Shape.TEXT, first, n + 1)
+                yield ParagraphBlock(BlockShape.TEXT, first, n + 1)
                 first = n + 1
-    yield ParagraphBlock(Shape.TEXT, first, block.end)
+    yield ParagraphBlock(BlockShape.TEXT, first, block.end)
 
 
 def _is_ragged(lines: Sequence[str]) -> bool:
@@ -121,12 +123,12 @@ def _is_ragged(lines: Sequence[str]) -> bool:
     return 2 * fitting >= len(lines) - 1
 
 
-def _shape(line: str) -> Shape:
+def _shape(line: str) -> BlockShape:
     start = line.lstrip()[:1]
-    return {">": Shape.QUOTE, "|": Shape.TABLE}.get(start, Shape.TEXT)
+    return {">": BlockShape.QUOTE, "|": BlockShape.TABLE}.get(start, BlockShape.TEXT)
 
 
-def _begins(line: str, shape: Shape) -> bool:
+def _begins(line: str, shape: BlockShape) -> bool:
     """Whether a line begins a new block rather than continuing the block of this shape above it."""
     other = _shape(line) is not shape
     return other or any(mark.match(line) for mark in (_HEADING, _FENCE, _ENTRY))
@@ -162,7 +164,7 @@ def _after_entry(lines: Sequence[str], at: int, indent: int) -> int:
             n += 1
             continue
         deeper = len(line) - len(line.lstrip()) > indent
-        lazy = n == end and not _begins(line, Shape.TEXT) and not is_bare(line)
+        lazy = n == end and not _begins(line, BlockShape.TEXT) and not is_bare(line)
         if not (deeper or lazy):
             break
         n += 1
@@ -191,7 +193,7 @@ class _Unit(Struct, frozen=True):
     same `section` have the same headings above them.
     """
 
-    shape: Shape
+    shape: BlockShape
     first: int
     body: int
     end: int
@@ -301,7 +303,7 @@ class _Reader:
         found = list(blocks(self._file.lines))
         for before, block, after in zip([None, *found], found, [*found[1:], None], strict=False):
             self._note(before, block)
-            if block.shape is Shape.HEADING:
+            if block.shape is BlockShape.HEADING:
                 self._open(block)
             elif block.end - block.first == 1 and is_bare(self._file.lines[block.first]):
                 self._attach(block)
@@ -319,7 +321,11 @@ class _Reader:
         """Record a mark at the block, unless the block is joined with the one before it."""
         if self._waiting >= 0 or is_bare(self._file.lines[block.first]):
             return
-        is_text = block.shape is Shape.TEXT and before is not None and before.shape is Shape.TEXT
+        is_text = (
+            block.shape is BlockShape.TEXT
+            and before is not None
+            and before.shape is BlockShape.TEXT
+        )
         if (
             is_text and before is not None and before.end == block.first
         ):  # both are in one paragraph
@@ -349,15 +355,15 @@ class _Reader:
     def _introduces(self, block: ParagraphBlock, after: ParagraphBlock | None) -> bool:
         text = self._file.whole(block.first, block.end).text
         return (
-            block.shape is Shape.TEXT
+            block.shape is BlockShape.TEXT
             and after is not None
-            and after.shape is Shape.ENTRY
+            and after.shape is BlockShape.ENTRY
             and text.rstrip(" *_").endswith(":")
             and tokens_in(text) <= _LEAD
         )
 
     def _add(self, block: ParagraphBlock) -> None:
-        if block.shape is not Shape.ENTRY and self._lead is not None:
+        if block.shape is not BlockShape.ENTRY and self._lead is not None:
             self._lead = None
             self._section += 1
         first = block.first if self._waiting < 0 else self._waiting
@@ -378,7 +384,15 @@ class _Reader:
         first, self._waiting = self._waiting, -1
         end = next(n for n in range(end, first, -1) if self._file.lines[n - 1].strip())
         self._units.append(
-            _Unit(Shape.HEADING, first, first, end, self._section, self._above(first), self._day())
+            _Unit(
+                BlockShape.HEADING,
+                first,
+                first,
+                end,
+                self._section,
+                self._above(first),
+                self._day(),
+            )
         )
 
     def _above(self, first: int) -> tuple[str, ...]:
@@ -456,6 +470,6 @@ def _pieces(file: Lines, unit: _Unit, most: int) -> Iterator[Piece]:
         found = list(pack_lines(file, unit.first, unit.end, min(most, cost // count + most // 8)))
     above = unit.above
     for number, piece in enumerate(found):
-        if number == 1 and unit.shape in {Shape.ENTRY, Shape.TABLE}:
+        if number == 1 and unit.shape in {BlockShape.ENTRY, BlockShape.TABLE}:
             above = (*above, file.lines[unit.body].strip()[:_OPENING])
         yield replace(piece, speaker=unit.speaker, context=" / ".join(above), day=unit.day)

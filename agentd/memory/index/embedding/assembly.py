@@ -25,7 +25,7 @@ from agentd.memory.index.embedding.export import Exporter, clean
 from agentd.memory.index.embedding.lazy_static import packaged_static
 from agentd.memory.index.embedding.openai import OpenAIEmbedder, Spent
 from agentd.memory.index.embedding.places import hub_marker
-from agentd.memory.index.embedding.spec import Spec
+from agentd.memory.index.embedding.spec import ModelSpec
 from agentd.memory.index.embedding.worker import Worker
 
 log = structlog.get_logger()
@@ -117,7 +117,7 @@ async def open_embedders(
         )
 
 
-def _worker(spec: Spec, environ: Mapping[str, str], models: Path, clock: Clock) -> Worker:
+def _worker(spec: ModelSpec, environ: Mapping[str, str], models: Path, clock: Clock) -> Worker:
     folder = Path(spec.download)
     is_online = bool(spec.download) and not hub_marker(folder, spec.source, spec.revision).is_file()
     return Worker(spec, clean(environ, models, spec.threads, is_online=is_online), models, clock)

@@ -28,7 +28,7 @@ from agentd.memory.index.embedding.onnx_files import (
     VOCABULARY,
     OnnxFiles,
 )
-from agentd.memory.index.embedding.spec import Backend, Spec
+from agentd.memory.index.embedding.spec import Backend, ModelSpec
 
 DEFAULT_SERVICE_MODEL = "text-embedding-3-small"
 DIMENSIONS: Mapping[str, int] = {  # of models that cannot be asked for it before they are loaded
@@ -62,7 +62,7 @@ class EmbedderChoice(Struct, frozen=True):
     kind: Kind
     why: str
     problem: Problem | None = None
-    spec: Spec | None = None  # of a local model
+    spec: ModelSpec | None = None  # of a local model
     service: EmbeddingService | None = None
 
 
@@ -190,7 +190,7 @@ def _torch(settings: ModelSettings, models: Path, why: str) -> EmbedderChoice:
     return EmbedderChoice("sentence-transformers", why, spec=spec)
 
 
-def _from_hub(settings: ModelSettings, cache: Path) -> Spec:
+def _from_hub(settings: ModelSettings, cache: Path) -> ModelSpec:
     is_here = places.hub_marker(cache, settings.model, settings.revision).is_file()
     if not is_here and not settings.allow_download:
         raise EmbedderFault(
@@ -282,7 +282,7 @@ def _spec(
     dimension: int,
     mark: str,
     download: str = "",
-) -> Spec:
+) -> ModelSpec:
     if not dimension:
         text = f"How many numbers a vector of {_name(settings)} has is not known."
         raise EmbedderFault(text, cure=f"Say it with dimension in {settings.table}.")
@@ -297,11 +297,11 @@ def _spec_of(
     dimension: int,
     identity: str,
     download: str = "",
-) -> Spec:
+) -> ModelSpec:
     prefixes = f"{settings.query_prefix}\0{settings.text_prefix}"
     if prefixes != "\0":
         identity += f"-{hashlib.sha256(prefixes.encode()).hexdigest()[:6]}"
-    return Spec(
+    return ModelSpec(
         backend,
         identity,
         source,

@@ -32,7 +32,7 @@ _OWN = {f"{kind}.{name}" for kind in KINDS for name in ("codes", "parts")} | {
 }
 
 
-class Table(Struct, frozen=True):
+class QuantizedTable(Struct, frozen=True):
     """Word embeddings under product quantization: each vector is a list of codes into shared
     parts.
     """
@@ -49,7 +49,7 @@ class Table(Struct, frozen=True):
 
 class PackedWeights:
     """The weights in the file that agentd ships (written by scripts/pack_e5.py), in which the word
-    embeddings are quantized as `Table`.
+    embeddings are quantized as `QuantizedTable`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -57,7 +57,7 @@ class PackedWeights:
         self._path = path
         with np.load(path) as found:
             self._tables = [
-                Table(found[f"{kind}.codes"], found[f"{kind}.parts"].astype(np.float32))
+                QuantizedTable(found[f"{kind}.codes"], found[f"{kind}.parts"].astype(np.float32))
                 for kind in KINDS
             ]
             self.positions: Floats = found["positions"].astype(np.float32)

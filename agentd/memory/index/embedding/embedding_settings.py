@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from agentd.core.settings import (
+    ActsOutside,
     CredentialName,
     Duration,
     FilePath,
     KeyFile,
     KeyVariable,
     PositiveDuration,
-    Reaches,
     ServiceAddress,
     Settings,
     at_defaults,
@@ -27,13 +27,13 @@ Kind = Literal[
 Provider = Literal["auto", "local", Kind]
 
 
-_SENT = Reaches("has notes sent to a service", when=lambda provider: provider == "openai")
+_SENT = ActsOutside("has notes sent to a service", when=lambda provider: provider == "openai")
 
 
 class ModelSettings(Settings):
     """The model that turns texts into vectors, and how it is run or asked."""
 
-    model: Annotated[FilePath, Reaches("is loaded as a model")] = Field(
+    model: Annotated[FilePath, ActsOutside("is loaded as a model")] = Field(
         default="",
         description="a folder, an .onnx file with its tokenizer.json, or a name on the model hub; "
         "for openai the service's name; empty: all-MiniLM-L6-v2, for openai text-embedding-3-small",

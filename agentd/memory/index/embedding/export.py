@@ -14,7 +14,7 @@ from agentd.core.paths import ensure_private_dir
 from agentd.memory.index.embedding.choice import export_folder, export_source
 from agentd.memory.index.embedding.embedding_settings import ModelSettings
 from agentd.memory.index.embedding.frames import BadFrame, Frame
-from agentd.memory.index.embedding.worker import COMMAND, Child
+from agentd.memory.index.embedding.worker import COMMAND, EmbedderProcess
 
 log = structlog.get_logger()
 
@@ -97,7 +97,9 @@ class Exporter:
 
     async def _run(self, source: Path, target: Path) -> Frame:
         folder = ensure_private_dir(self._models)
-        child = await Child.start(clean(self._environ, folder, THREADS), folder, self._command)
+        child = await EmbedderProcess.start(
+            clean(self._environ, folder, THREADS), folder, self._command
+        )
         order = {
             "export": str(source),
             "target": str(target),
@@ -114,7 +116,7 @@ class Exporter:
             await child.end()
 
 
-async def _await_export(child: Child) -> Frame:
+async def _await_export(child: EmbedderProcess) -> Frame:
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(SILENCE) as deadline:
         while not (frame := await child.receive()).head.get("ready"):

@@ -12,14 +12,14 @@ from huggingface_hub import HfApi, snapshot_download
 
 from agentd.core.errors import EmbedderFault
 from agentd.memory.index.embedding.places import hub_marker
-from agentd.memory.index.embedding.spec import Spec
+from agentd.memory.index.embedding.spec import ModelSpec
 
 WANTED = ("*.json", "*.txt", "*.model", "*.safetensors")
 UNWANTED = ("onnx/*", "openvino/*", "*/onnx/*")
 _EVERY = 2.0  # seconds between two reports of progress
 
 
-def fetch(spec: Spec, tell: Callable[[str], None]) -> str:
+def fetch(spec: ModelSpec, tell: Callable[[str], None]) -> str:
     """Return the folder with the model, after downloading it if necessary. Raises EmbedderFault."""
     cache = Path(spec.download)
     marker = hub_marker(cache, spec.source, spec.revision)

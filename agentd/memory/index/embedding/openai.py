@@ -17,7 +17,7 @@ from agentd.core.redaction import Redactor
 from agentd.memory.index.embedding.choice import DIMENSIONS, EmbeddingService
 from agentd.memory.index.embedding.daily import DailyTokens
 from agentd.memory.index.embedding.embedding_settings import ModelSettings
-from agentd.memory.index.embedding.pause import Pause
+from agentd.memory.index.embedding.pause import Backoff
 
 if TYPE_CHECKING:
     from agentd.memory.index.embedding.openai_api import EmbeddingAnswer, EmbeddingsApi
@@ -58,7 +58,7 @@ class OpenAIEmbedder:
         self._chance = chance
         self._spent = spent
         self._redactor = redactor or Redactor()
-        self._pause = Pause(clock, after=5, first=30.0, longest=600.0)
+        self._pause = Backoff(clock, after=5, first=30.0, longest=600.0)
         self._api: EmbeddingsApi | None = None
         self._opening = asyncio.Lock()
         self._zero = bytes(4 * service.dimension)

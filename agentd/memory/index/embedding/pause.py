@@ -10,7 +10,7 @@ from agentd.core.ports import Clock
 from agentd.core.times import format_duration
 
 
-class Pause:
+class Backoff:
     """A back-off: after `after` failures in a row there is a pause of `first` seconds, doubled by
     each further failure, up to `longest`. A success ends it.
     """

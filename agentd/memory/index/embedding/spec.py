@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 Backend = Literal["sentence-transformers", "onnx", "multilingual", "both"]
 
 
-class Spec(Struct, frozen=True):
+class ModelSpec(Struct, frozen=True):
     """A model, its location, and how to run it."""
 
     backend: Backend

@@ -25,8 +25,8 @@ from agentd.core.paths import ensure_private_dir
 from agentd.core.ports import Clock
 from agentd.memory.index.embedding import vectors
 from agentd.memory.index.embedding.frames import LENGTH, BadFrame, Frame, pack, size, unpack
-from agentd.memory.index.embedding.pause import Pause
-from agentd.memory.index.embedding.spec import Spec
+from agentd.memory.index.embedding.pause import Backoff
+from agentd.memory.index.embedding.spec import ModelSpec
 
 log = structlog.get_logger()
 
@@ -36,7 +36,7 @@ COMMAND = (sys.executable, "-P", "-m", "agentd.memory.index.embedding.worker_mai
 _ENDING = 3.0  # seconds within which a process that has closed its pipes should end
 
 
-class Child:
+class EmbedderProcess:
     """The daemon's end of an embedder process: sends and receives frames."""
 
     def __init__(self, process: Process) -> None:
@@ -145,7 +145,7 @@ class Worker:
 
     def __init__(
         self,
-        spec: Spec,
+        spec: ModelSpec,
         environ: Mapping[str, str],
         folder: Path,
         clock: Clock,
@@ -156,10 +156,10 @@ class Worker:
         self._environ = dict(environ)
         self._folder = folder
         self._command = tuple(command)
-        self._pause = Pause(clock)
+        self._pause = Backoff(clock)
         self._jobs: asyncio.PriorityQueue[_Job] = asyncio.PriorityQueue()
         self._numbers = count()
-        self._child: Child | None = None
+        self._child: EmbedderProcess | None = None
         self._is_over = False
         self.progress = ""  # what a process that is starting reports
 
@@ -271,13 +271,13 @@ class Worker:
             raise BadFrame("an answer to another question")
         return vectors.rows(answer.body, len(job.texts), self.dimension, self.model)
 
-    async def _started(self) -> Child:
+    async def _started(self) -> EmbedderProcess:
         if self._child is not None and self._child.is_running:
             return self._child
         if self._child is not None:
             await self._child.end()
         folder = ensure_private_dir(self._folder)
-        self._child = child = await Child.start(self._environ, folder, self._command)
+        self._child = child = await EmbedderProcess.start(self._environ, folder, self._command)
         log.info("embedder_started", model=self.model, pid=child.pid)
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(STARTING) as deadline:

@@ -1,8 +1,8 @@
 """The embedder process: `python -m agentd.memory.index.embedding.worker_main`, with frames on its
 standard streams.
 
-The first frame is a Spec, or an order to export a model; each further frame holds texts to embed.
-The process ends with the daemon, and after `Spec.idle` seconds without a request.
+The first frame is a ModelSpec, or an order to export a model; each further frame holds texts to embed.
+The process ends with the daemon, and after `ModelSpec.idle` seconds without a request.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ import numpy.typing as npt
 from agentd.core.errors import AgentdError
 from agentd.memory.index.embedding.frames import LENGTH, Frame, pack, size, unpack
 from agentd.memory.index.embedding.onnx_files import PACKAGED
-from agentd.memory.index.embedding.spec import Spec
+from agentd.memory.index.embedding.spec import ModelSpec
 
 IDLE = None
 
 
-class Wire:
+class WorkerPipes:
     """The process's end of the pipes: reads frames from standard input and writes frames to
     standard output, both of which are hidden from libraries.
     """
@@ -122,7 +122,7 @@ class Model(Protocol):
         """Return one row for each text, of length 1 or of zeros."""
 
 
-class Joined:
+class JoinedModels:
     """Several models as one: their vectors are concatenated, so that the cosine of two joined
     vectors is the weighted mean of the models' cosines.
     """
@@ -145,7 +145,7 @@ log = logging.getLogger("agentd.memory.index.embedding")
 def main() -> int:
     """Serve the daemon until it is gone or idle; return the exit code."""
     settle(os.getppid())
-    wire = Wire()
+    wire = WorkerPipes()
     order = wire.receive()
     if order is None:
         return 1
@@ -160,8 +160,8 @@ def main() -> int:
     return 1
 
 
-def _serve(order: Frame, wire: Wire) -> int:
-    spec = Spec.from_json(order.head)
+def _serve(order: Frame, wire: WorkerPipes) -> int:
+    spec = ModelSpec.from_json(order.head)
     limit_memory(spec.memory_limit_mb)
     model = load(spec, wire)
     wire.send(ready=True, dimension=model.dimension)
@@ -171,7 +171,7 @@ def _serve(order: Frame, wire: Wire) -> int:
     return 0
 
 
-def load(spec: Spec, wire: Wire) -> Model:
+def load(spec: ModelSpec, wire: WorkerPipes) -> Model:
     """Load the model, importing only the libraries that it needs. Raises EmbedderFault."""
     if spec.backend == "onnx":
         return _onnx(Path(spec.source), spec.threads)
@@ -183,7 +183,7 @@ def load(spec: Spec, wire: Wire) -> Model:
         many = E5Model(files, spec.threads)
         if spec.backend == "multilingual":
             return many
-        return Joined(((_onnx(PACKAGED, spec.threads), 1.0), (many, files.weight)))
+        return JoinedModels(((_onnx(PACKAGED, spec.threads), 1.0), (many, files.weight)))
     from agentd.memory.index.embedding.torch_model import TorchModel
 
     source = spec.source
@@ -200,7 +200,7 @@ def _onnx(source: Path, threads: int) -> Model:
     return OnnxModel(source, threads)
 
 
-def _export(order: Frame, wire: Wire) -> int:
+def _export(order: Frame, wire: WorkerPipes) -> int:
     from agentd.memory.index.embedding.onnx_export import export
 
     source, target = order.head["export"], order.head["target"]

@@ -35,7 +35,7 @@ def evidence(
     and `kind`, the log-odds that a question like this has an answer here (None if not known).
 
     All but `kind` compare texts with each other, and the best of a few texts always stands out;
-    `Kinds.about` judges how near the nearest is absolutely.
+    `KindClassifiers.about` judges how near the nearest is absolutely.
     """
     found = {"best": float(structured.max()), "cover": float(cover.max())}
     if cosines is not None:

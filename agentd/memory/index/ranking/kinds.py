@@ -22,7 +22,7 @@ FILE = Path(__file__).with_name("kinds.npz")
 Floats = NDArray[np.float32]
 
 
-class Kinds(Struct, frozen=True):
+class KindClassifiers(Struct, frozen=True):
     """The classifiers for one model. A regression has a weight for each number of a vector, then
     the bias. `far` is the cosine below which the nearest text may be too far from a question to be
     about it, and the slope of the curve there.
@@ -65,22 +65,24 @@ def about(
     return np.minimum(1.0, 2.0 / (1.0 + np.exp(-odds)))
 
 
-def kinds_of(model: str) -> Kinds | None:
+def kinds_of(model: str) -> KindClassifiers | None:
     """Return the classifiers of a model; None for a model that they were not fitted to."""
     return _shipped_kinds().get(model)
 
 
-def read_kinds(path: Path) -> dict[str, Kinds]:
+def read_kinds(path: Path) -> dict[str, KindClassifiers]:
     """Return the classifiers in a file, by model; empty if there is no file."""
     if not path.exists():
         return {}
     with np.load(path) as file:
         names = sorted({name.rsplit("/", 1)[0] for name in file.files})
-        return {name: Kinds(*(file[f"{name}/{part}"] for part in PARTS)) for name in names}
+        return {
+            name: KindClassifiers(*(file[f"{name}/{part}"] for part in PARTS)) for name in names
+        }
 
 
 @cache
-def _shipped_kinds() -> dict[str, Kinds]:
+def _shipped_kinds() -> dict[str, KindClassifiers]:
     return read_kinds(FILE)
 
 

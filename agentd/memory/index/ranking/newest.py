@@ -31,7 +31,7 @@ LIKELY = 0.5  # least probability for a query to count as asking for a present s
 RIVAL = 6.0  # log-odds below the best: hits less likely than this do not compete with it
 
 
-class Renewed(Struct, frozen=True):
+class NewestOrder(Struct, frozen=True):
     """A new order of hits, as positions; for each outdated hit the position of the newer one; and
     whether newer hits come first (`leads`) for such a question.
     """
@@ -43,7 +43,7 @@ class Renewed(Struct, frozen=True):
 
 def newest_first(
     nearness: NDArray[np.float32], days: Sequence[int], scores: Sequence[float], state: float | None
-) -> Renewed:
+) -> NewestOrder:
     """Put the newest of the hits about the same thing as the best hit before the others.
 
     `nearness` holds the cosines of the first hits to the best one, or their share of common words,
@@ -56,7 +56,7 @@ def newest_first(
     count = min(HEAD, len(days))
     order = list(range(len(days)))
     if not count or days[0] < 0:
-        return Renewed(tuple(order), {}, leads)
+        return NewestOrder(tuple(order), {}, leads)
     least = NEAR if state is not None and leads else SAME
     group = [0] + [
         at
@@ -69,7 +69,7 @@ def newest_first(
     if leads:
         chosen = set(group)
         order = [*group, *(at for at in order if at not in chosen)]
-    return Renewed(tuple(order), newer, leads)
+    return NewestOrder(tuple(order), newer, leads)
 
 
 def behind(count: int, newer: Mapping[int, int]) -> list[int]:

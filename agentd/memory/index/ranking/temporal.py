@@ -147,7 +147,7 @@ _BEFORE = 20  # characters before a date that are examined
 _AT = re.compile(r"\b(?:on|at|over|during|last|this|an|zu|am|uber|a|en|pour)\s+$")
 
 
-class Named(Struct, frozen=True):
+class NamedDays(Struct, frozen=True):
     """Days that a text names, both ends included, and their place in the text.
 
     `relative`: the words have a meaning only together with the day on which they were said.
@@ -163,7 +163,7 @@ class Named(Struct, frozen=True):
     is_when: bool
 
 
-class Anchored(Struct, frozen=True):
+class AnchoredDays(Struct, frozen=True):
     """Days named by an event: the `unit` on a `side` of it, or the `count`-th unit within it."""
 
     unit: str
@@ -176,12 +176,12 @@ class Anchored(Struct, frozen=True):
     event_start: int
 
 
-def find_days(text: str, today: date) -> list[Named]:
+def find_days(text: str, today: date) -> list[NamedDays]:
     """Return the days that a folded text (no case, no accents) names, as of `today`, in the order
     of the rules; a place in the text counts once. A date without a year is the latest one that has
     begun.
     """
-    found: list[Named] = []
+    found: list[NamedDays] = []
     for rule, pattern in _RULES:
         for match in pattern.finditer(text):
             start, end = match.span()
@@ -194,7 +194,7 @@ def find_days(text: str, today: date) -> list[Named]:
             before = text[max(0, start - _BEFORE) : start]
             is_when = not (_EDGE.search(before) or _OPEN.match(match.group()))
             is_when &= rule != "feast" or _AT.search(before) is not None
-            found.append(Named(*days, start, end, rule in _RELATIVE, is_when))
+            found.append(NamedDays(*days, start, end, rule in _RELATIVE, is_when))
     return found
 
 
@@ -241,7 +241,7 @@ def beside(anchor: tuple[date, date], unit: str, side: str, count: int) -> tuple
     return first - timedelta(days=back), first - timedelta(days=1)
 
 
-def find_anchor(text: str) -> Anchored | None:
+def find_anchor(text: str) -> AnchoredDays | None:
     """Return the part of a folded text that names days by an event; None if there is none."""
     match = _ANCHOR.search(text)
     if match is None:
@@ -251,7 +251,7 @@ def find_anchor(text: str) -> Anchored | None:
     event = match["event"]
     closing = _CLOSING.search(event) is not None
     side = _SIDES[match["side"]]
-    return Anchored(
+    return AnchoredDays(
         unit, side, count, _CLOSING.sub(" ", event), closing, *match.span(), match.start("event")
     )
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from agentd.core.search import SearchOptions, Source
 from agentd.memory.index.ranking import temporal
-from agentd.memory.index.ranking.temporal import Anchored
+from agentd.memory.index.ranking.temporal import AnchoredDays
 from agentd.memory.index.search import words
 from agentd.memory.index.search.corpus import Corpus
 from agentd.memory.index.search.entries import UNDATED
-from agentd.memory.index.search.gathering import Asked
+from agentd.memory.index.search.gathering import CorpusQuery
 from agentd.memory.index.search.postings import Floats, Postings, Slots, best
 from agentd.memory.index.search.query import Query, parse
 from agentd.memory.index.search.spelling import Spelling
@@ -73,14 +73,14 @@ class Proposer:
         self._postings = postings
         self._spelling = spelling
 
-    def asked(self, text: str, vector: Floats | None, options: SearchOptions) -> Asked:
+    def asked(self, text: str, vector: Floats | None, options: SearchOptions) -> CorpusQuery:
         """Parse a text for this corpus: correct its spelling, and resolve the days it names."""
         query = parse(text, options.today)
         window = query.window
         if query.anchor is not None and options.today is not None:
             window = self._anchored(query.anchor, options.today) or window
         only_days = query.only_days and window is not None
-        return Asked(query, self._terms(query), vector, window, options, only_days=only_days)
+        return CorpusQuery(query, self._terms(query), vector, window, options, only_days=only_days)
 
     def _terms(self, query: Query) -> tuple[tuple[str, float], ...]:
         """Return the query's terms with weight 1; a term that no unit contains is replaced by its
@@ -99,7 +99,7 @@ class Proposer:
                 known |= {t: GUESSED for t in fixed if t not in known}
         return tuple(known.items())
 
-    def _anchored(self, anchor: Anchored, today: date) -> tuple[int, int] | None:
+    def _anchored(self, anchor: AnchoredDays, today: date) -> tuple[int, int] | None:
         """Return the days that an event names: search for the event, and use the best unit that is
         dated or names days. None if there is none.
         """
@@ -122,7 +122,7 @@ class Proposer:
         days = temporal.beside(span, anchor.unit, anchor.side, anchor.count)
         return days[0].toordinal(), days[1].toordinal()
 
-    def propose(self, asked: Asked, vectors: Vectors | None) -> Candidates:
+    def propose(self, asked: CorpusQuery, vectors: Vectors | None) -> Candidates:
         """Return the best units of each retriever and their neighbours, in order of path and
         line.
         """
@@ -156,7 +156,7 @@ class Proposer:
                 partial["dated"] = dated
         return Candidates(slots, np.zeros(len(slots), np.float32), partial)
 
-    def _dated(self, asked: Asked, allowed: NDArray[np.bool_]) -> Slots:
+    def _dated(self, asked: CorpusQuery, allowed: NDArray[np.bool_]) -> Slots:
         """Return the units of the days asked for, or that name those days, most content first."""
         if asked.window is None:
             return np.zeros(0, np.int64)
@@ -179,7 +179,7 @@ class Proposer:
         slots[tied] = sorted(slots[tied].tolist(), key=self._corpus.place)
         return slots
 
-    def _quiet(self, asked: Asked, vectors: Vectors | None, proposed: Slots) -> list[Slots]:
+    def _quiet(self, asked: CorpusQuery, vectors: Vectors | None, proposed: Slots) -> list[Slots]:
         """Return the best units of other sources, if transcripts have left them hardly any
         place.
         """

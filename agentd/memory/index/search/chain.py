@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from agentd.core.errors import AgentdError, EmbedderFault
 from agentd.core.health import Problem
 from agentd.core.ports import Clock
-from agentd.core.search import IndexState, Lack
+from agentd.core.search import IndexState, SearchShortfall
 from agentd.memory.index.search.backfill import Backfill
 
 log = structlog.get_logger()
@@ -32,7 +32,7 @@ STANDING_IN = 600.0  # seconds after a model's last answer for which its vectors
 
 class AskedEmbedder(Struct, frozen=True):
     """The vectors of a query, None where no embedder answers, and the `model` that made them.
-    `lack` is the Lack of the search, "" for none.
+    `lack` is the SearchShortfall of the search, "" for none.
     """
 
     vectors: Sequence[bytes] | None
@@ -132,7 +132,7 @@ class EmbedderChain:
         reason, self._is_asked = "", True
         for backfill in self._backfills:
             if backfill.embedder.pause:
-                reason = Lack.EMBEDDER_DOWN
+                reason = SearchShortfall.EMBEDDER_DOWN
                 continue
             found, is_late = None, False
             patience = self._patience(backfill, seconds or self._seconds)
@@ -151,10 +151,10 @@ class EmbedderChain:
             if found is None:
                 if is_late:
                     backfill.embedder.was_late(patience)
-                reason = Lack.EMBEDDER_SLOW if is_late else Lack.EMBEDDER_DOWN
+                reason = SearchShortfall.EMBEDDER_SLOW if is_late else SearchShortfall.EMBEDDER_DOWN
                 continue
             self._answered[backfill.model] = self._clock.monotonic()
-            reason = reason or (Lack.VECTORS_MISSING if backfill.left else "")
+            reason = reason or (SearchShortfall.VECTORS_MISSING if backfill.left else "")
             return AskedEmbedder(found, backfill.model, reason)
         return AskedEmbedder(None, "", reason)
 
@@ -188,11 +188,15 @@ class EmbedderChain:
         )
 
     def _reason(self) -> str:
-        """Return the Lack of a search at this moment, "" for none."""
+        """Return the SearchShortfall of a search at this moment, "" for none."""
         best = self._backfills[0]
         if best.embedder.fails:
-            return Lack.EMBEDDER_DOWN if best.embedder.problem else Lack.EMBEDDER_SLOW
-        return Lack.VECTORS_MISSING if best.left and len(self._backfills) > 1 else ""
+            return (
+                SearchShortfall.EMBEDDER_DOWN
+                if best.embedder.problem
+                else SearchShortfall.EMBEDDER_SLOW
+            )
+        return SearchShortfall.VECTORS_MISSING if best.left and len(self._backfills) > 1 else ""
 
     def problems(self) -> tuple[Problem, ...]:
         """Return the embedders that fail, the texts they fail at, and that texts have lacked

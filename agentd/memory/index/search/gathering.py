@@ -18,7 +18,7 @@ from agentd.memory.index.search.vectors import Vectors
 REACH = 3  # neighbours considered on each side
 
 
-class Asked(Struct, frozen=True):
+class CorpusQuery(Struct, frozen=True):
     """A query as it applies to one corpus, with its vector."""
 
     query: Query
@@ -29,7 +29,7 @@ class Asked(Struct, frozen=True):
     only_days: bool = False  # whether it asks only what there was on those days
 
 
-class Spread(Struct, frozen=True):
+class TermSpread(Struct, frozen=True):
     """The terms of `count` units in one run, see `Corpus.spread`."""
 
     count: int
@@ -45,7 +45,9 @@ class Gatherer:
         self._corpus = corpus
         self._postings = postings
 
-    def evidence(self, asked: Asked, slots: Slots, vectors: Vectors | None) -> RankingEvidence:
+    def evidence(
+        self, asked: CorpusQuery, slots: Slots, vectors: Vectors | None
+    ) -> RankingEvidence:
         """Return the ranking evidence on the units at `slots`."""
         corpus, query = self._corpus, asked.query
         grid = corpus.around(slots, REACH)
@@ -71,16 +73,16 @@ class Gatherer:
             asks=corpus.column("asks")[own].astype(np.bool_),
             spoken=corpus.column("speaker")[own] != NOBODY,
             date=self._timely(asked, slots),
-            exact=_exact(query, Spread(len(slots), *corpus.spread(slots)), corpus),
+            exact=_exact(query, TermSpread(len(slots), *corpus.spread(slots)), corpus),
         )
 
-    def _timely(self, asked: Asked, slots: Slots) -> Floats:
+    def _timely(self, asked: CorpusQuery, slots: Slots) -> Floats:
         if asked.window is None:
             return np.zeros(len(slots), np.float32)
         return self._corpus.timely(slots, asked.window)
 
 
-def _exact(query: Query, spread: Spread, corpus: Corpus) -> Floats:
+def _exact(query: Query, spread: TermSpread, corpus: Corpus) -> Floats:
     """Return the share of the query's quoted phrases and identifiers that each unit contains
     verbatim.
     """

@@ -28,11 +28,11 @@ from agentd.core.search import (
     Chunk,
     EmptyReason,
     Entry,
-    Found,
     IndexState,
-    Lack,
-    Patch,
+    LinePatch,
     SearchQuery,
+    SearchResult,
+    SearchShortfall,
     Source,
     heavier,
 )
@@ -156,10 +156,10 @@ class LiveIndex:
         await self._mirrors.change(self._store.replace(path, _READ + digest, entries, since))
         self._chain.notice()
 
-    async def patch(self, path: str, digest: str, patches: Sequence[Patch[Chunk]]) -> None:
+    async def patch(self, path: str, digest: str, patches: Sequence[LinePatch[Chunk]]) -> None:
         """See MemoryIndex."""
         read = [
-            Patch(one.first, one.end, one.count, tuple(await self._entries(one.pieces)))
+            LinePatch(one.first, one.end, one.count, tuple(await self._entries(one.pieces)))
             for one in patches
         ]
         change = self._store.patch(path, _READ + digest, read)
@@ -198,12 +198,12 @@ class LiveIndex:
         """See MemoryIndex. Returns also when an embedder fails: `problems` then says so."""
         await self._chain.fill()
 
-    async def search(self, query: SearchQuery, audience: Audience) -> Found:
+    async def search(self, query: SearchQuery, audience: Audience) -> SearchResult:
         """See MemoryIndex. Scores lie between 0 and 1; equal ones are in order of path and line."""
         asked = dict.fromkeys(map(words.query_part, query.phrasings))
         texts = [text for text in asked if any(words.raw_words(text))]
         if not texts:
-            return Found((), EmptyReason.EMPTY_QUERY)
+            return SearchResult((), EmptyReason.EMPTY_QUERY)
         for _ in range(2):  # the second try is answered from memory
             try:
                 found = await self._ranked(texts, query, audience)
@@ -212,15 +212,15 @@ class LiveIndex:
                 continue  # the store has been emptied
             if self._mirrors.is_whole:
                 return found
-            return replace(found, reason=heavier(found.reason, Lack.INDEXING))
-        return Found((), Lack.INDEXING)
+            return replace(found, reason=heavier(found.reason, SearchShortfall.INDEXING))
+        return SearchResult((), SearchShortfall.INDEXING)
 
     async def state(self) -> IndexState:
         """See MemoryIndex. Only the indexer knows what has still to be indexed."""
         state = replace(await self._store.state(), nbytes=await self._mirrors.nbytes())
         told = await self._chain.with_vectors(state)
         if self._is_loading or self._warming:
-            told = replace(told, reason=heavier(told.reason, Lack.WARMING))
+            told = replace(told, reason=heavier(told.reason, SearchShortfall.WARMING))
         return told
 
     def problems(self) -> tuple[Problem, ...]:
@@ -230,7 +230,7 @@ class LiveIndex:
 
     async def _ranked(
         self, texts: Sequence[str], query: SearchQuery, audience: Audience
-    ) -> Found | None:
+    ) -> SearchResult | None:
         """Return what the mirror finds; None when it is not ready in time, or fails."""
         try:
             audience = await self._mirrors.serving(audience)
@@ -241,7 +241,7 @@ class LiveIndex:
             if not await self._is_loaded(audience, query):
                 return None
             lack = asked.lack
-            if audience != OWNER and lack == Lack.VECTORS_MISSING:
+            if audience != OWNER and lack == SearchShortfall.VECTORS_MISSING:
                 lack = ""  # the missing vectors may be the owner's
             options = self._settings.options(query, self._today())
             found = await self._mirrors.search(audience, texts, asked.vectors, asked.model, options)
@@ -262,7 +262,7 @@ class LiveIndex:
             told = EmptyReason.NOTHING_FITS
         if lack and (not told or told in _PERHAPS_MISSED):
             told = lack
-        return Found(hits, told, found.confidence)
+        return SearchResult(hits, told, found.confidence)
 
     async def _is_loaded(self, audience: Audience, query: SearchQuery) -> bool:
         """Whether everything stored is in the mirror by now; if loading takes too long, it goes on
@@ -301,7 +301,7 @@ class LiveIndex:
 
     async def _by_words(
         self, texts: Sequence[str], query: SearchQuery, audience: Audience
-    ) -> Found:
+    ) -> SearchResult:
         """Return what the store's own keyword search finds, ranked as far as that is possible
         without other chunks.
         """
@@ -319,7 +319,7 @@ class LiveIndex:
             self._broken = _broke(error)
             first = found.hits[: query.limit]
             hits = tuple(replace(hit, score=WORDS_ALONE * hit.score) for hit in first)
-        return Found(hits, Lack.WARMING, WORDS_ALONE)
+        return SearchResult(hits, SearchShortfall.WARMING, WORDS_ALONE)
 
     async def _keep(self) -> None:
         """Load the owner's mirror if it is large, and save it from time to time."""

@@ -9,7 +9,7 @@ from datetime import date
 from msgspec import Struct
 
 from agentd.memory.index.ranking import temporal
-from agentd.memory.index.ranking.temporal import Anchored, Named
+from agentd.memory.index.ranking.temporal import AnchoredDays, NamedDays
 from agentd.memory.index.search import words
 
 MAX_TERMS = 48
@@ -46,7 +46,7 @@ class Query(Struct, frozen=True):
     spelled: Mapping[str, str]  # term to its folded word
     exact: tuple[tuple[str, ...], ...]  # quoted phrases and identifiers, as terms
     window: tuple[int, int] | None = None  # first and last day that it names, as ordinals
-    anchor: Anchored | None = None  # days named by an event
+    anchor: AnchoredDays | None = None  # days named by an event
     only_days: bool = False  # whether it asks only what there was on those days
 
 
@@ -54,7 +54,7 @@ class _Days(Struct, frozen=True):
     """The days that a text names, and how its terms relate to them."""
 
     window: tuple[int, int] | None = None
-    anchor: Anchored | None = None
+    anchor: AnchoredDays | None = None
     spoken: frozenset[str] = frozenset()  # relative dates, which answers lack
     fillers: frozenset[str] = frozenset()
     only: bool = False
@@ -124,7 +124,7 @@ def _days(text: str, today: date | None) -> _Days:
     )
 
 
-def _event_days(anchor: Anchored, found: Sequence[Named], folded: str) -> Named | None:
+def _event_days(anchor: AnchoredDays, found: Sequence[NamedDays], folded: str) -> NamedDays | None:
     """Return the date that is itself the event, as in "the week of 3 May"; None if there is
     none.
     """

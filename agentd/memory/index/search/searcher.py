@@ -23,13 +23,13 @@ from agentd.core.search import (
 from agentd.core.transcript import RowRole
 from agentd.memory.index.ranking import confidence, fusion, newest, packing, selection, structured
 from agentd.memory.index.ranking.fusion import FITTED, Weights
-from agentd.memory.index.ranking.kinds import Kinds
+from agentd.memory.index.ranking.kinds import KindClassifiers
 from agentd.memory.index.search import words
 from agentd.memory.index.search.arrays import Arrays, inside, of_strings, part, strings
 from agentd.memory.index.search.candidates import QUIET, Candidates, Proposer
 from agentd.memory.index.search.corpus import NOBODY, Corpus
 from agentd.memory.index.search.entries import entry, head_size
-from agentd.memory.index.search.gathering import Asked, Gatherer
+from agentd.memory.index.search.gathering import CorpusQuery, Gatherer
 from agentd.memory.index.search.postings import Floats, Postings, Slots
 from agentd.memory.index.search.spelling import Spelling
 from agentd.memory.index.search.vectors import Vectors
@@ -64,7 +64,7 @@ class Searcher:
             self.postings = Postings(self.vocabulary)
             self.spelling = Spelling()
         self.vectors = Vectors(dimension) if dimension else None
-        self.kinds: Kinds | None = None  # for the model that made the vectors
+        self.kinds: KindClassifiers | None = None  # for the model that made the vectors
         self._proposer = Proposer(self.corpus, self.postings, self.spelling)
         self._gatherer = Gatherer(self.corpus, self.postings)
 
@@ -165,7 +165,7 @@ class Searcher:
             return None
         return vector if vector.any() else None
 
-    def _fuse(self, found: Candidates, asked: Asked) -> float:
+    def _fuse(self, found: Candidates, asked: CorpusQuery) -> float:
         """Score the candidates, best first, relative to the best; return the probability that any
         of them answers.
         """
@@ -189,7 +189,7 @@ class Searcher:
         found.take(np.concatenate([order[:TAIL], quiet]))
         return sure
 
-    def _fused_scores(self, found: Candidates, asked: Asked, exact: float) -> Floats:
+    def _fused_scores(self, found: Candidates, asked: CorpusQuery, exact: float) -> Floats:
         """Return the retrievers' scores fused by ranks or weights, each retriever weighted by its
         trust for this query; `exact` is the share of the query's phrases and identifiers that the
         best candidate holds.
@@ -210,7 +210,7 @@ class Searcher:
             [fusion.share_of_best(scores) for scores in retrieved], weights[: len(retrieved)]
         )
 
-    def _confidence(self, asked: Asked, found: Candidates, structure: Floats) -> float:
+    def _confidence(self, asked: CorpusQuery, found: Candidates, structure: Floats) -> float:
         """Return the probability that any candidate answers."""
         cover, cosines = found.partial["cover"], found.partial.get("vector")
         near = None if cosines is None else cosines[np.isfinite(cosines)]
@@ -247,7 +247,7 @@ class Searcher:
             order = selection.mmr(found.score[:HEAD], likeness, options.mmr_lambda)
             found.reorder([*order, *range(len(head), len(found.slots))])
 
-    def _renew(self, found: Candidates, asked: Asked) -> tuple[dict[int, int], bool]:
+    def _renew(self, found: Candidates, asked: CorpusQuery) -> tuple[dict[int, int], bool]:
         """Among units about the same thing move the newest before the others, unless the query
         names days. Return the newer slot by outdated slot, and whether newer units come first.
         """
@@ -272,7 +272,7 @@ class Searcher:
         found.reorder(list(renewed.order))
         return {slots[old]: slots[new] for old, new in renewed.newer.items()}, renewed.leads
 
-    def _share(self, found: Candidates, asked: Asked) -> None:
+    def _share(self, found: Candidates, asked: CorpusQuery) -> None:
         """Move bare questions behind answers, and limit the share of transcripts among the first
         hits.
         """
@@ -291,7 +291,7 @@ class Searcher:
             order = selection.limit_share(chatter.tolist(), near, asked.options.chatter)
             found.reorder(order)
 
-    def _is_echo(self, slot: int, asked: Asked) -> bool:
+    def _is_echo(self, slot: int, asked: CorpusQuery) -> bool:
         """Whether a question's terms are hardly more than the query's."""
         terms = self.corpus.term_set(slot)
         weights = self._weights(terms)

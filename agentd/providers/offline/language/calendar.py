@@ -76,7 +76,7 @@ _TIME = re.compile(
 )
 
 
-class Timed(Struct, frozen=True):
+class TimedTask(Struct, frozen=True):
     """A task and its due time. `marks` is the time as marks of the checklist, "" when no time was
     found. `at` is the due time of a task that is due once, else "".
     """
@@ -122,14 +122,14 @@ def is_time(text: str, now: datetime | None) -> bool:
     return not plain_entry(rest)
 
 
-def split_time(text: str, now: datetime | None) -> Timed:
+def split_time(text: str, now: datetime | None) -> TimedTask:
     """Split the text into a task and its time. Relative times need `now`, the owner's wall time.
 
     “water the plants every 2h” becomes `water the plants` with `(every: 2h)`.
     """
     flat = " ".join(text[:_CHARS].split())
     if objection := _objection(flat, now):
-        return Timed(plain_entry(text), objection=objection)
+        return TimedTask(plain_entry(text), objection=objection)
     every = _EVERY.search(flat)
     due, rest = _due(_without(flat, every), now)
     at = f"{due:%Y-%m-%d %H:%M}" if due is not None else ""
@@ -137,8 +137,8 @@ def split_time(text: str, now: datetime | None) -> Timed:
     if every is not None:
         marks.append(f"(every: {_interval(every)})")
     if not marks:
-        return Timed(plain_entry(text))
-    return Timed(
+        return TimedTask(plain_entry(text))
+    return TimedTask(
         plain_entry(rest) or plain_entry(flat), " ".join(marks), "" if every is not None else at
     )
 
