@@ -637,8 +637,9 @@ async def test_notes_that_change_all_the_time_are_looked_at_a_tenth_of_it_and_tu
         running.cancel()
 
 
+@pytest.mark.parametrize("is_copied", [False, True])
 async def test_the_first_change_of_the_page_of_facts_after_a_restart_is_one_of_its_lines(
-    index, indexer, workspace, store, clock
+    index, workspace, store, clock, is_copied
 ):
     class Watched(type(index)):
         patches = ()
@@ -652,6 +653,9 @@ async def test_the_first_change_of_the_page_of_facts_after_a_restart_is_one_of_i
     workspace.write(page, "\n".join(lines))
     await clock.advance(10)
     await Indexer(watched, workspace, store, clock).sync()
+    await clock.advance(10)
+    if is_copied:  # as a restored backup is: other time stamps
+        workspace.write(page, "\n".join(lines))
     await clock.advance(10)
     again = Indexer(watched, workspace, store, clock)
     await again.sync()

@@ -83,7 +83,9 @@ class CutPoints:
         """Record that the index holds this note, which is cut line by line, in the state
         `indexed`.
         """
-        self._lines[view.path] = _LineMarks.of(view, way, indexed)
+        held = self._lines.get(view.path)
+        if held is None or (held.indexed, held.way) != (indexed, way):
+            self._lines[view.path] = _LineMarks.of(view, way, indexed)
 
     def _grown(self, view: FileView, way: NoteCutting, indexed: str, becomes: str) -> NoteTail:
         mark = self._marks.pop(view.path, None)

@@ -135,8 +135,8 @@ class NoteIndexer:
         if known is None:
             known = dict(await self._index.digests(Source.NOTES))
             self._stamps = await asyncio.to_thread(self._stamps_of, known, entries)
+            self._stamps.pop(FACTS_PATH, None)  # read at each start: its lines are remembered
             self._known = known
-            await self._remember_lines(entries, known)
             self._stale = {
                 path
                 for path, digest in known.items()
@@ -209,20 +209,6 @@ class NoteIndexer:
         notes, deep = await offload(len(found), lambda: split_listing(found), light=_FEW)
         return notes, [*unlisted, *too_deep(deep)]
 
-    async def _remember_lines(
-        self, entries: Mapping[str, TreeEntry], known: Mapping[str, str]
-    ) -> None:
-        """Remember the lines of the page of facts as an earlier run has indexed them; otherwise its
-        first change would index the whole page anew.
-        """
-        entry = entries.get(FACTS_PATH)
-        if entry is None or self._stamps.get(FACTS_PATH) != entry.stamp:
-            return
-        (view,) = await self._workspace.look([FACTS_PATH], _OWNER)
-        held = known[FACTS_PATH].partition("@")[0]
-        if isinstance(view, FileView) and self._digest(view) == held:
-            await asyncio.to_thread(self._growing.remember, view, self._note_way(view), held)
-
     def _changes(
         self, entries: Mapping[str, TreeEntry], known: Mapping[str, str]
     ) -> tuple[list[TreeEntry], list[str]]:
@@ -257,12 +243,17 @@ class NoteIndexer:
         self, views: Sequence[FileView], stamps: Mapping[str, _Stamp], known: dict[str, str]
     ) -> None:
         """Index the files that have changed, and store the stamps of all. A file that cannot be cut
-        stays as it was.
+        stays as it was. Of the others the lines are remembered where that is of use: a page of
+        facts would otherwise be indexed as a whole when it changes next.
         """
         digests = {view.path: self._digest(view) for view in views}
         marks = {path: digest + _suffix(stamps.get(path)) for path, digest in digests.items()}
         changed = [v for v in views if known.get(v.path, "").partition("@")[0] != digests[v.path]]
         touched = marks.keys() - {v.path for v in changed}
+        by_line = [v for v in views if v.path in touched and self._chunker(v.path).is_by_line]
+        for view in by_line:
+            way = self._note_way(view)
+            await asyncio.to_thread(self._growing.remember, view, way, digests[view.path])
         parts = await self._parts(changed, known, digests)
 
         async def replace(path: str, part: NoteTail | Sequence[LinePatch[Chunk]]) -> None:
