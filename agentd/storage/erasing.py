@@ -12,7 +12,7 @@ import os
 import sqlite3
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -147,10 +147,7 @@ def blank(descriptor: int, shape: PageShape) -> int:
     unused = _unused_spans(descriptor, shape)
     for first in range(0, shape.count * shape.page_size, _PART):
         part = os.pread(descriptor, _PART, first)
-        for at in range(0, len(part), shape.page_size):
-            number = (first + at) // shape.page_size + 1
-            if number > 1 and number not in unused and _is_blank(part, at, shape):
-                continue
+        for number, at in _doubtful(part, first, shape, unused):
             spans = unused.get(number) or _gaps(part, at, shape, _HEADER if number == 1 else 0)
             has_any = False
             for start, end in spans:
@@ -195,14 +192,21 @@ class PageShape(Struct, frozen=True):
         return cls(page_size, page_size - head[_RESERVED], first_free, free, count)
 
 
-def _is_blank(part: bytes, at: int, shape: PageShape) -> bool:
-    """Whether the page at offset `at` is a leaf whose only gap is all zero: a quick test that most
-    pages pass.
+def _doubtful(
+    part: bytes, first: int, shape: PageShape, unused: Container[int]
+) -> Iterator[tuple[int, int]]:
+    """Yield the number and the offset of each page in the part at byte `first` of the file, without
+    those that are leaves whose only gap is all zero: nearly all pages are.
     """
-    kind, free, cells, begin = _TREE.unpack_from(part, at)
-    if kind not in _LEAF or free or not 8 + 2 * cells <= begin <= shape.usable:
-        return False
-    return not part[at + 8 + 2 * cells : at + begin].strip(b"\0")
+    heads = struct.Struct(f"{_TREE.format}{shape.page_size - _TREE.size}x")
+    zeros = bytes(shape.page_size)
+    pages = enumerate(heads.iter_unpack(part), first // shape.page_size + 1)
+    for number, (kind, free, cells, begin) in pages:
+        at = (number - 1) * shape.page_size - first
+        start = 8 + 2 * cells
+        is_usual = kind in _LEAF and not free and start <= begin <= shape.usable
+        if number in unused or not is_usual or part[at + start : at + begin] != zeros[start:begin]:
+            yield number, at
 
 
 def _gaps(part: bytes, at: int, shape: PageShape, header: int) -> Iterator[Span]:

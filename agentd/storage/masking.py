@@ -54,11 +54,12 @@ _T = TypeVar("_T")
 _Act = Callable[[sqlite3.Connection, str, Erasure, Sequence[sqlite3.Row]], _T]
 
 _OPEN = "SELECT id FROM turns WHERE state = 'running' AND ended_at IS NULL"
-_SOME = "SELECT rowid AS place, COLUMNS FROM TABLE WHERE rowid > ? ORDER BY rowid LIMIT ?"
+_NEXT = "SELECT rowid AS place, COLUMNS FROM TABLE WHERE rowid > ? ORDER BY rowid LIMIT ?"
 _THESE = """
-SELECT rowid AS place, PLACES AS places, * FROM TABLE
+SELECT rowid AS place, COLUMNS FROM TABLE
 WHERE rowid IN (SELECT value FROM json_each(?)) ORDER BY rowid
 """
+_PLACES_OF = _THESE.replace("COLUMNS", "PLACES AS places, *")
 _MASK = "UPDATE TABLE SET VALUES WHERE rowid = ?"
 _SEAL = "UPDATE rows SET digest = DIGEST WHERE rowid = ?".replace("DIGEST", digest_of())
 _SESSIONS_OF = "SELECT key FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
@@ -234,31 +235,28 @@ def _step(
     """Run `act` for the next page's rows that may have to be changed, and return the page's last
     row id (None behind the end) with the result. The first page is that of the known rows.
     """
-    last: int | None
-    if after == _KNOWN:
-        last = known.last
-        found = _marked_rows(conn, table, erasure, 0, last).union(known.rows)
-    else:
-        last, found = _suspects(conn, table, erasure, after)
+    last, found = _suspects(conn, table, erasure, known, after)
     rows: Sequence[sqlite3.Row] = ()
     if found:  # computing PLACES is slow
-        query = _THESE.replace("TABLE", table).replace("PLACES", PLACES[table])
+        query = _PLACES_OF.replace("TABLE", table).replace("PLACES", PLACES[table])
         rows = conn.execute(query, (json.dumps(sorted(found)),)).fetchall()
     return last, act(conn, table, erasure, rows)
 
 
 def _suspects(
-    conn: sqlite3.Connection, table: str, erasure: Erasure, after: int
+    conn: sqlite3.Connection, table: str, erasure: Erasure, known: _Known, after: int
 ) -> tuple[int | None, set[int]]:
     """Return the last row id of the next page, None behind the end, and the ids of its rows that
-    may contain the words.
+    may contain the words. The first page is that of the known rows.
     """
     columns = COLUMNS[table]
-    query = _SOME.replace("COLUMNS", ", ".join(columns)).replace("TABLE", table)
-    rows = conn.execute(query, (after, PAGE)).fetchall()
-    if not rows:
+    is_first = after == _KNOWN
+    query = (_THESE if is_first else _NEXT).replace("COLUMNS", ", ".join(columns))
+    values = (json.dumps(sorted(known.rows)),) if is_first else (after, PAGE)
+    rows = conn.execute(query.replace("TABLE", table), values).fetchall()
+    if not (is_first or rows):
         return None, set()
-    last = int(rows[-1]["place"])
+    last = known.last if is_first else int(rows[-1]["place"])
     found = [(row["place"], row[name]) for row in rows for name in columns]
     texts = [(place, text) for place, text in found if isinstance(text, str)]
     guilty = {texts[n][0] for n in _glimpses([text for _, text in texts], erasure)}

@@ -100,10 +100,17 @@ class SoughtWords:
         """Return the indices of the texts for which `stand_in` is true. Most texts need no folding
         and are searched as one joined text.
         """
-        usual = [n for n, text in enumerate(texts) if _is_usual(text)]
-        found = {n for n in set(range(len(texts))).difference(usual) if self.stand_in(texts[n])}
+        usual: Sequence[int] = range(len(texts))
+        found: set[int] = set()
+        joined = "\n".join(texts)
+        if not _is_usual(joined):
+            usual = [n for n in usual if _is_usual(texts[n])]
+            found.update(
+                n for n in set(range(len(texts))).difference(usual) if self.stand_in(texts[n])
+            )
+            joined = "\n".join(texts[n] for n in usual)
         begins = list(accumulate((len(texts[n]) + 1 for n in usual), initial=1))
-        bare = _bare("\n".join(texts[n] for n in usual))
+        bare = _bare(joined)
         at = self._any.search(bare)
         while at is not None:  # it starts with the blank before the word
             place = bisect_right(begins, at.start() + 1) - 1
