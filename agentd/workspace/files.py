@@ -348,9 +348,10 @@ class Files:
 
     def problems(self) -> tuple[Problem, ...]:
         """Return the current problems: files that cannot be read or listed, and files that were cut
-        in prompts.
+        in prompts, and damaged lists of former versions.
         """
-        return self.complaints.all()
+        versions = self._versions.problems() if self._versions else ()
+        return (*self.complaints.all(), *versions)
 
     def _look(
         self, paths: Sequence[str], reader: Reader, find: _Find, *, keep: bool = True

@@ -21,43 +21,44 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import accumulate, compress, count
+from itertools import compress, count
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import structlog
-from msgspec import Struct
 from msgspec.structs import replace
 
 from agentd.core.errors import NotFound
+from agentd.core.health import Problem
 from agentd.core.paths import ensure_private_dir
 from agentd.core.redaction import Redactor
 from agentd.core.workspace import HAND, OWNER, Author, Version
 from agentd.workspace.authored import LINES, OUTSIDE, Authored, added_lines, lines_of, writes_lines
 from agentd.workspace.folder import Folder
 from agentd.workspace.resolver import FOLDER_MODE
+from agentd.workspace.version_list import (
+    ABSENT,
+    MISMADE,
+    VersionEntry,
+    drop_announced,
+    entries_in,
+    entry_as_json,
+    newest_within,
+    next_number,
+    readable_entries,
+)
 
 log = structlog.get_logger()
 
 KEEP = 50
+LIST_DAMAGED = "versions_damaged"  # a Problem's code
 
 _LOG, _PATH = "log", "path"
-_ABSENT = "absent"  # the blob of a version whose content is not kept
 _CONTENT = re.compile(r"[0-9a-f]{64}(\.\d+)?")  # the name of a file that contains a content
+_DAMAGED = ".damaged"  # ends the names of damaged lists that were put aside
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _LIMIT = 1 << 26
 _FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
 AFFORDED = 1 << 27  # most bytes of one file's versions; the last two are kept in any case
-
-
-class _Entry(Struct, frozen=True):
-    """A version and the name of the file that starts with its content. `is_done`: the change was
-    made, not only announced.
-    """
-
-    version: Version
-    blob: str
-    is_done: bool = True
 
 
 class Content:
@@ -103,14 +104,14 @@ class Versions:
         """Keep `old`, and announce that `by` is about to change the file to `new`."""
         self._make_root()
         folder = folder_of(path)
-        log = _drop_announced(self._load(folder), old.digest)
+        log = drop_announced(self._load(folder), old.digest)
         if old.data is not None and not self._is_kept(folder, log, old.digest):
             blob = self._keep_content(folder, old)
             if not log or log[-1].version.digest != old.digest:
-                before = Version(_next(log), at, old.digest, len(old.data), HAND)
-                log.append(_Entry(before, blob))
-        after = Version(_next(log), at, new.digest, len(new.data or b""), by)
-        log.append(_Entry(after, after.digest, is_done=False))
+                before = Version(next_number(log), at, old.digest, len(old.data), HAND)
+                log.append(VersionEntry(before, blob))
+        after = Version(next_number(log), at, new.digest, len(new.data or b""), by)
+        log.append(VersionEntry(after, after.digest, is_done=False))
         if _PATH not in self._names(folder):
             self._root.replace((folder, _PATH), path.encode())
         lines = added_lines(old.data, new.data, by)
@@ -127,15 +128,16 @@ class Versions:
         if self._has_grown(folder, log, old.data, new.data):
             log, blob = self._grown(folder, log, new)
         else:
-            is_kept = bool(log) and log[-1].blob != _ABSENT and log[-1].version.digest == old.digest
+            is_kept = bool(log) and log[-1].blob != ABSENT and log[-1].version.digest == old.digest
             blob = self._keep_content(folder, new, old.data if is_kept else None)
         self._save(
-            folder, _newest_within([*log, _Entry(version, blob)][-self._keep :], self._most_bytes)
+            folder,
+            newest_within([*log, VersionEntry(version, blob)][-self._keep :], self._most_bytes),
         )
 
     def of(self, path: str, now: str) -> tuple[Version, ...]:
         """Return the versions of `path`, newest first; `now` is the digest of the current file."""
-        return tuple(e.version for e in reversed(_drop_announced(self._load(folder_of(path)), now)))
+        return tuple(e.version for e in reversed(drop_announced(self._load(folder_of(path)), now)))
 
     def read(self, path: str, number: int) -> bytes:
         """Return the content of a version. Raises NotFound if it is not kept."""
@@ -256,17 +258,17 @@ class Versions:
         """
         log = self._load(folder)
         kept = _Kept(self._root, folder, log)
-        rewritten: list[_Entry] = []
+        rewritten: list[VersionEntry] = []
         changed, is_left = 0, False
         called_with = b""
-        form, blob = b"", _ABSENT  # the longest form of a content that only grew, and its file
+        form, blob = b"", ABSENT  # the longest form of a content that only grew, and its file
         grown: list[int] = []  # indices in `rewritten` of the versions that `form` starts with
         sizes = {entry.name: entry.size for entry in self._root.entries((folder,))}
         is_marked = not self._outside.is_empty(folder)
         for entry in reversed(log):
             there = kept.view(entry)
             if there is None:
-                rewritten.append(replace(entry, blob=_ABSENT))
+                rewritten.append(replace(entry, blob=ABSENT))
                 continue
             is_known = bool(form) and called_with.startswith(there)
             size = new_size(len(there)) if is_known else None
@@ -286,12 +288,26 @@ class Versions:
             is_left = is_left or blob != entry.blob
             grown.append(len(rewritten))
             version = replace(entry.version, size=size)
-            rewritten.append(_Entry(version, blob, entry.is_done))
+            rewritten.append(VersionEntry(version, blob, entry.is_done))
         _digest(rewritten, grown, form)
         if changed or is_left:
             self._authored.note(folder, self._own_lines(folder))
             self._save(folder, rewritten[::-1])
         return changed
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Return a problem for each damaged list that was put aside."""
+        return tuple(self._problem(aside) for aside in sorted(self._root.root.glob(f"*{_DAMAGED}")))
+
+    def _problem(self, aside: Path) -> Problem:
+        folder = aside.name.partition(".")[0]
+        path = self._path(folder) or folder
+        text = (
+            f"the list of former versions of {path} was damaged: what could be read of it, and every"
+            f" content that is there, is kept; the damaged list is {aside}"
+        )
+        cure = f"see `agentd memory history {path}`; deleting the damaged list ends this notice"
+        return Problem(LIST_DAMAGED, text, cure)
 
     def clear_strays(self) -> int:
         """Remove temporary files that a crash left behind; return how many."""
@@ -338,25 +354,27 @@ class Versions:
         """Yield the lines that agentd added, according to the kept versions."""
         before: bytes | None = None
         log = self._load(folder)
+        number = 0
         if not any(writes_lines(entry.version.by) for entry in log):
             return
-        is_known = bool(log) and log[0].version.number == 1
+        is_known = True
         kept = _Kept(self._root, folder, log)
         for entry in log:
             data = kept.content(entry)
-            if is_known:
+            is_next = entry.version.number == number + 1  # else those between are not listed
+            if is_known and is_next:
                 yield from added_lines(before, data, entry.version.by)
-            before = data
+            before, number = data, entry.version.number
             is_known = data is not None or not entry.version.digest
 
-    def _is_kept(self, folder: str, log: Sequence[_Entry], digest: str) -> bool:
+    def _is_kept(self, folder: str, log: Sequence[VersionEntry], digest: str) -> bool:
         """Whether the newest version has this digest, and its content is kept or must not be."""
         if not log or log[-1].version.digest != digest:
             return False
-        return log[-1].blob == _ABSENT or log[-1].blob in self._names(folder)
+        return log[-1].blob == ABSENT or log[-1].blob in self._names(folder)
 
     def _has_grown(
-        self, folder: str, log: Sequence[_Entry], old: bytes | None, new: bytes | None
+        self, folder: str, log: Sequence[VersionEntry], old: bytes | None, new: bytes | None
     ) -> bool:
         """Whether the newest version is `old`, its file starts with `old`, and so does `new`."""
         if not (old and new and log and new.startswith(old) and log[-1].version.size == len(old)):
@@ -367,7 +385,7 @@ class Versions:
             return False
 
     def _keep_content(self, folder: str, content: Content, before: bytes | None = None) -> str:
-        """Keep the content; return the name of its file, "" for an absent file, `_ABSENT` if it
+        """Keep the content; return the name of its file, "" for an absent file, `ABSENT` if it
         contains a key. `before`, if given, is already kept and so contains no key, which makes the
         search faster.
         """
@@ -375,7 +393,7 @@ class Versions:
         if data is None:
             return ""
         if self._holds(data, before):
-            return _ABSENT
+            return ABSENT
         if content.digest not in self._names(folder):
             self._root.replace((folder, content.digest), data)
         return content.digest
@@ -385,7 +403,7 @@ class Versions:
         `before` is the kept content that it was made from.
         """
         if self._holds(data, before):
-            return _ABSENT
+            return ABSENT
         sizes = {entry.name: entry.size for entry in self._root.entries((folder,))}
         digest = digest_of(data)
         names = (f"{digest}.{number}" if number else digest for number in count())
@@ -401,14 +419,16 @@ class Versions:
             return self._redactor.holds(text)
         return self._redactor.holds_beside(text, before.decode(errors="replace"))
 
-    def _grown(self, folder: str, log: list[_Entry], new: Content) -> tuple[list[_Entry], str]:
+    def _grown(
+        self, folder: str, log: list[VersionEntry], new: Content
+    ) -> tuple[list[VersionEntry], str]:
         """Keep a content that starts with the newest version: append to that version's file if it
         contains nothing more, else write a new file. Return the log, with the versions that the
         content starts with moved to that file, and the file's name.
         """
         blob, size, data = log[-1].blob, log[-1].version.size, new.data or b""
         if self._redactor.holds_behind(data, size):
-            return log, _ABSENT
+            return log, ABSENT
         if self._root.extend((folder, blob), data[size:], size):
             return log, blob
         name = new.digest
@@ -419,39 +439,46 @@ class Versions:
             replace(e, blob=name) if one else e for e, one in zip(log, is_in, strict=True)
         ], name
 
-    def _load(self, folder: str) -> list[_Entry]:
+    def _load(self, folder: str) -> list[VersionEntry]:
         sizes = self._sizes(folder)
         if _LOG not in sizes:
             return self._unlisted(sizes)
+        data = self._root.read((folder, _LOG), _LIMIT)
         try:
-            return _load_log(self._root.read((folder, _LOG), _LIMIT))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            return entries_in(data)
+        except MISMADE as error:
             log.warning("versions_list_damaged", folder=folder, error=type(error).__name__)
-            return self._orphans(folder)
+        if data:
+            self._root.replace((f"{folder}.{digest_of(data)[:8]}{_DAMAGED}",), data)
+        return self._salvaged(folder, readable_entries(data))
 
-    def _orphans(self, folder: str) -> list[_Entry]:
-        """Return a log made from the content files, oldest first, in place of a damaged list."""
+    def _salvaged(self, folder: str, entries: list[VersionEntry]) -> list[VersionEntry]:
+        """Return what could be read of a damaged list, and behind it the contents that it does not
+        name, the oldest first, as made by hand.
+        """
+        named = {entry.blob for entry in entries}
         files = [e for e in self._root.entries((folder,)) if _CONTENT.fullmatch(e.name)]
-        entries: list[_Entry] = []
-        for number, file in enumerate(sorted(files, key=lambda e: (e.mtime_ns, e.name)), start=1):
-            data = self._root.read((folder, file.name), _LIMIT)
-            at = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
-            entries.append(_Entry(Version(number, at, digest_of(data), len(data), HAND), file.name))
+        for file in sorted(files, key=lambda e: (e.mtime_ns, e.name)):
+            if file.name not in named:
+                data = self._root.read((folder, file.name), _LIMIT)
+                at = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
+                version = Version(next_number(entries), at, digest_of(data), len(data), HAND)
+                entries.append(VersionEntry(version, file.name))
         return entries
 
-    def _unlisted(self, sizes: Mapping[str, int]) -> list[_Entry]:
+    def _unlisted(self, sizes: Mapping[str, int]) -> list[VersionEntry]:
         """Return a log made from the files `STAMP-DIGEST` of older releases, which kept no list."""
-        entries: list[_Entry] = []
+        entries: list[VersionEntry] = []
         for name in sorted(name for name in sizes if "-" in name):
             stamp, _, digest = name.partition("-")
             at = datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC)
             version = Version(len(entries) + 1, at, digest, sizes[name], HAND)
-            entries.append(_Entry(version, name))
+            entries.append(VersionEntry(version, name))
         return entries
 
-    def _save(self, folder: str, log: Sequence[_Entry]) -> None:
+    def _save(self, folder: str, log: Sequence[VersionEntry]) -> None:
         """Write the list, then delete files not in it: a crash leaves too many, never too few."""
-        rows = [_entry_json(entry) for entry in log]
+        rows = [entry_as_json(entry) for entry in log]
         self._root.replace((folder, _LOG), json.dumps(rows).encode())
         wanted = {entry.blob for entry in log} | {_LOG, _PATH, LINES, OUTSIDE}
         for name in self._names(folder):
@@ -477,7 +504,7 @@ class _Kept:
     they are asked for one after another.
     """
 
-    def __init__(self, files: Folder, folder: str, log: Sequence[_Entry]) -> None:
+    def __init__(self, files: Folder, folder: str, log: Sequence[VersionEntry]) -> None:
         self._root = files
         self._folder = folder
         self._sizes: dict[str, set[int]] = {}
@@ -492,11 +519,11 @@ class _Kept:
         """The whole file that contains the content returned last."""
         return self._data
 
-    def content(self, entry: _Entry) -> bytes | None:
+    def content(self, entry: VersionEntry) -> bytes | None:
         """Return the version's content; None if absent or not kept. Raises OSError."""
         return None if self.view(entry) is None else self._data[: entry.version.size]
 
-    def view(self, entry: _Entry) -> memoryview | None:
+    def view(self, entry: VersionEntry) -> memoryview | None:
         """Do what `content` does without copying what may be one of many beginnings of a file."""
         version = entry.version
         if not version.digest:
@@ -523,7 +550,7 @@ def _digests_of(data: bytes, sizes: Iterable[int]) -> dict[int, str]:
     return found
 
 
-def _digest(entries: list[_Entry], grown: Sequence[int], form: bytes) -> None:
+def _digest(entries: list[VersionEntry], grown: Sequence[int], form: bytes) -> None:
     """Set the digests of the entries at the indices `grown`, which `form` starts with."""
     digests = _digests_of(form, {entries[n].version.size for n in grown})
     for n in grown:
@@ -550,50 +577,6 @@ def folder_of(path: str) -> str:
 def _name_line(path: str) -> bytes:
     """Return what stands for the file's name among its lines in a record; no line can equal it."""
     return b"name\0" + path.encode()
-
-
-def _drop_announced(log: list[_Entry], now: str) -> list[_Entry]:
-    """Return the log; keep an announced change only if the file's digest `now` shows it made."""
-    if not log or log[-1].is_done:
-        return log
-    last = log.pop()
-    return [*log, replace(last, is_done=True)] if last.version.digest == now else log
-
-
-def _newest_within(log: list[_Entry], most: int) -> list[_Entry]:
-    """Return the newest entries that together have at most `most` bytes, but at least two."""
-    sizes = accumulate(entry.version.size for entry in reversed(log))
-    return log[-max(2, sum(size <= most for size in sizes)) :]
-
-
-def _next(log: Sequence[_Entry]) -> int:
-    return log[-1].version.number + 1 if log else 1
-
-
-def _entry_json(entry: _Entry) -> dict[str, Any]:
-    v = entry.version
-    return {
-        "number": v.number,
-        "at": v.at.astimezone(UTC).isoformat(),
-        "digest": v.digest,
-        "size": v.size,
-        "by": [v.by.kind, v.by.session, v.by.call, v.by.tainted, v.by.approved],
-        "blob": entry.blob,
-        "done": entry.is_done,
-    }
-
-
-def _load_log(data: bytes) -> list[_Entry]:
-    rows = json.loads(data)
-    if not isinstance(rows, list):
-        raise TypeError(type(rows).__name__)
-    return [_entry_of(row) for row in rows]
-
-
-def _entry_of(row: dict[str, Any]) -> _Entry:
-    at = datetime.fromisoformat(row["at"])
-    version = Version(row["number"], at, row["digest"], row["size"], Author(*row["by"]))
-    return _Entry(version, row["blob"], row["done"])
 
 
 def _pass_by(_name: str) -> None:

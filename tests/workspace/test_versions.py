@@ -83,6 +83,55 @@ async def test_a_file_that_only_grows_is_kept_once_in_all_its_lengths(home, owne
     assert [p.read_bytes() for p in contents] == [whole]
 
 
+@pytest.mark.parametrize("where", ["beginning", "middle", "end"])
+async def test_noise_in_a_list_of_versions_is_told_and_costs_only_what_it_hit(
+    home, owner, where
+) -> None:
+    files = home.files()
+    for i in range(10):
+        await change(files, "a.md", f"line {i}\n", owner, action=FileAction.APPEND)
+    before = {version.number: version for version in (await files.history("a.md"))[1]}
+    folder = home.versions / folder_of("a.md")
+    data = bytearray((folder / "log").read_bytes())
+    at = {"beginning": 0, "middle": len(data) // 2, "end": len(data) - 60}[where]
+    data[at : at + 60] = bytes(range(128, 188))
+    (folder / "log").write_bytes(data)
+    assert files.problems() == ()
+    for count in (9, 10):
+        kept = (await files.history("a.md"))[1]
+        found = [version for version in kept if before.get(version.number) == version]
+        assert len(found) >= 8, kept
+        for version in found:
+            lines = "".join(f"line {i}\n" for i in range(version.number))
+            assert await files.version("a.md", version.number) == lines.encode()
+        (problem,) = files.problems()
+        assert problem.code == "versions_damaged"
+        assert "former versions of a.md was damaged" in problem.text
+        await change(files, "a.md", f"line {count}\n", owner, action=FileAction.APPEND)
+    (aside,) = home.versions.glob("*.damaged")
+    assert str(aside) in problem.text
+    assert aside.read_bytes() == data
+    assert home.files().problems() == (problem,)  # after a restart, too
+    aside.unlink()
+    assert files.problems() == ()
+
+
+async def test_of_a_list_with_a_gap_no_line_beyond_it_is_taken_as_written_by_agentd(
+    home, owner
+) -> None:
+    files = home.files()
+    await change(files, "a.md", "agent's\n", owner)
+    await change(files, "a.md", "agent's\nowner's\n", owner, Author("owner"))
+    await change(files, "a.md", "agent's\nowner's\nmore\n", owner)
+    folder = home.versions / folder_of("a.md")
+    listed = json.loads((folder / "log").read_bytes())
+    text = json.dumps(listed).replace(json.dumps(listed[1]), "noise")
+    (folder / "log").write_text(text)
+    (folder / "lines").unlink(missing_ok=True)
+    lines = [b"agent's\n", b"owner's\n", b"more\n"]
+    assert Versions(home.versions).own("a.md", lines) == [True, False, False]
+
+
 async def test_what_is_added_to_a_long_file_alone_is_written_to_its_versions(home, owner) -> None:
     home.put({"a.md": "a line of a long note\n" * 5_000})
     files = home.files()

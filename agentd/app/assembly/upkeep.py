@@ -57,6 +57,7 @@ from agentd.providers.resilience import LastHeard
 from agentd.storage.ownership import configuration
 from agentd.workspace.injection import CUT
 from agentd.workspace.listing import IRREGULAR
+from agentd.workspace.versions import LIST_DAMAGED
 
 log = structlog.get_logger()
 
@@ -165,6 +166,11 @@ class Upkeep:
             DeliveryCheck(parts.stores.outbox),
             PromptFilesCheck(files, CUT),
             NotesReadableCheck(files, IRREGULAR),
+            ProblemsCheck(
+                lambda: [problem for problem in files.problems() if problem.code == LIST_DAMAGED],
+                "the former versions of files are listed",
+                "versions",
+            ),
             HiddenTextCheck(files),
             SharedFoldersCheck(
                 files,
