@@ -131,14 +131,16 @@ def patch(conn: sqlite3.Connection, file_id: int, patches: Sequence[LinePatch[En
     return the ids of the deleted ones.
     """
     gone: list[int] = []
+    moved = 0
     for one in reversed(patches):  # from the end, so that earlier line numbers stay valid
         found = conn.execute(_IDS_ON_LINES, (file_id, one.first, one.end))
         gone += [row["id"] for row in found]
         if one.by:
-            conn.execute(_MOVE, (one.by, one.by, file_id, one.end))
+            moved += conn.execute(_MOVE, (one.by, one.by, file_id, one.end)).rowcount
     _delete(conn, sorted(gone))
     insert(conn, file_id, [piece for one in patches for piece in one.pieces])
-    conn.execute(_COUNT_MOVES, (MOVES,))
+    if moved:  # not where lines were appended
+        conn.execute(_COUNT_MOVES, (MOVES,))
     return sorted(gone)
 
 

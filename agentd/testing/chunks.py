@@ -68,13 +68,16 @@ class MemoryChunks:
         file = self._file(path, digest, ())
         held = {number: entry.chunk.start_line for number, entry in file.entries.items()}
         gone = [n for n, line in held.items() if any(p.first <= line < p.end for p in patches)]
+        moved = False
         for number in gone:
             del file.entries[number]
         for number, entry in file.entries.items():
-            by = sum(one.by for one in patches if one.end <= held[number])
-            file.entries[number] = replace(entry, chunk=entry.chunk.moved(by))
+            if by := sum(one.by for one in patches if one.end <= held[number]):
+                file.entries[number] = replace(entry, chunk=entry.chunk.moved(by))
+                moved = True
         self._add(file, [piece for one in patches for piece in one.pieces])
-        self._meta[MOVES] = str(int(self._meta.get(MOVES, "0")) + 1)
+        if moved:
+            self._meta[MOVES] = str(int(self._meta.get(MOVES, "0")) + 1)
         return gone
 
     async def lines(self, path: str) -> Sequence[tuple[int, int, int]]:

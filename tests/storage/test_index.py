@@ -370,6 +370,9 @@ async def test_what_stands_behind_lines_that_change_moves_with_its_lines(store):
     assert await paths(store, "bramble") == []
     assert await paths(store, "yarrow") == [NOTE]
     before = await store.meta(MOVES)
+    await store.patch(NOTE, "d2", [LinePatch(7, 7, 1, (entry(chunk("zinnia", line=7)),))])
+    assert await store.meta(MOVES) == before, "nothing stands behind appended lines"
+    await store.patch(NOTE, "d2", [LinePatch(7, 8, 0, ())])
     assert await store.patch(NOTE, "d3", [LinePatch(1, 2, 0, ())]) == [1]
     assert await store.meta(MOVES) not in ("", before)
     assert [text for text, _ in (await lines(store)).values()] == [

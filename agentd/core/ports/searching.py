@@ -151,7 +151,7 @@ class ChunkWriter(Protocol):
         self, path: str, digest: str, patches: Sequence[LinePatch[Entry]]
     ) -> Sequence[int]:
         """Apply the patches (see IndexWriter); return the ids of the deleted chunks. Chunks that
-        only move keep their ids, and the number under MOVES changes.
+        only move keep their ids; if there are any, the number under MOVES changes.
         """
 
     async def extend(self, path: str, digest: str, entries: Sequence[Entry]) -> None:
