@@ -7,6 +7,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -270,6 +271,29 @@ async def test_tools_that_a_server_changes_are_listed_again(tmp_path: Path) -> N
         assert one.entries()["more"].is_changed
     changed = server(tmp_path, clock, one.settings)
     assert changed.entries()["echo"].is_changed
+
+
+async def test_a_tool_that_the_protocol_does_not_allow_costs_no_other(tmp_path: Path) -> None:
+    tools = tmp_path / "tools.json"
+    bad: list[Any] = [
+        {"name": "text", "inputSchema": "string"},
+        {"name": "list", "inputSchema": {"type": "array"}},
+        {"name": "none"},
+        {"name": 7, "inputSchema": {"type": "object"}},
+        5,
+    ]
+    tools.write_text(json.dumps([_tool("good", "Does it."), *bad, _tool("other", "Too.")]))
+    one = server(tmp_path, CLOCK, rogue(env={"ROGUE_TOOLS": str(tools)}))
+    async with running(one):
+        await one.refresh()
+    assert [*one.entries()] == ["good", "other"]
+    again = server(tmp_path, CLOCK, rogue(env={"ROGUE_TOOLS": str(tools)}))  # from its file
+    assert one.problems() == again.problems()
+    (problem,) = again.problems()
+    assert problem.code == "mcp_malformed"
+    for told in ("text (inputSchema: ", "list (inputSchema.type: ", "none (inputSchema: Field req"):
+        assert told in problem.text
+    assert problem.text.count("one without a name (") == 2
 
 
 async def test_a_tool_whose_name_services_cannot_tell_from_another_is_a_problem(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -107,8 +107,15 @@ class ToolListing(Struct, frozen=True):
     instructions: str = ""
     entries: Mapping[str, CatalogueEntry] = field(default_factory=dict)
     skipped: int = 0  # tools that are left out: without a usable name, twice, or beyond MOST_TOOLS
+    malformed: tuple[str, ...] = ()  # tools that the protocol does not allow, each with the reason
 
-    def renewed(self, source: str, instructions: str, said: list[Mapping[str, Any]]) -> ToolListing:
+    def renewed(
+        self,
+        source: str,
+        instructions: str,
+        said: list[Mapping[str, Any]],
+        malformed: Sequence[str] = (),
+    ) -> ToolListing:
         """Return the listing with what the server says now. All tools of the first listing of a
         source count as known, tools that come later do not; with another `source` a listing is the
         first one.
@@ -122,7 +129,8 @@ class ToolListing(Struct, frozen=True):
             for name, now in taken.items()
         }
         words = printable(instructions).strip()[:LONGEST_INSTRUCTIONS]
-        return ToolListing(source, words, entries, len(said) - len(taken))
+        bad = tuple(printable(one) for one in malformed[:MOST_TOOLS])
+        return ToolListing(source, words, entries, len(said) - len(taken), bad)
 
     def accepted(self, name: str) -> ToolListing:
         """Return the listing with the tool's current definition as the known one."""
@@ -143,7 +151,8 @@ class ToolListing(Struct, frozen=True):
             )
             for name, one in kept["entries"].items()
         }
-        return cls(kept["source"], kept["instructions"], entries, int(kept["skipped"]))
+        malformed = tuple(map(str, kept.get("malformed", ())))
+        return cls(kept["source"], kept["instructions"], entries, int(kept["skipped"]), malformed)
 
 
 # The tool that agentd adds to the tools of a server that has resources.

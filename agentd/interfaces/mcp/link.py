@@ -21,11 +21,14 @@ Fill = Callable[[str, Mapping[str, Any]], Awaitable[FormAnswer]]
 
 
 class ServerDescription(Struct, frozen=True):
-    """What a server says of itself: instructions, and tools as they came over the wire."""
+    """What a server says of itself: instructions, and tools as they came over the wire. `malformed`
+    are the tools that the protocol does not allow, each as a name with the reason.
+    """
 
     instructions: str
     tools: tuple[Mapping[str, Any], ...]
     has_resources: bool = False
+    malformed: tuple[str, ...] = ()
 
 
 class ServerAnswer(Struct, frozen=True):

@@ -8,7 +8,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -20,7 +20,9 @@ from mcp.client.session import ClientRequestContext, ClientSession, IncomingMess
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
+from mcp_types.methods import validate_server_result
 from pydantic import BaseModel, ValidationError
 
 from agentd import __version__
@@ -37,6 +39,8 @@ from agentd.interfaces.mcp.link import (
 from agentd.interfaces.mcp.program import Program
 
 _PAGES = 20
+_LONGEST_NAME = 100  # characters of the name of a malformed tool
+_LIST = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # as newer versions want
 _FORMS = 5  # at most, that one call may have the owner fill in
 _RESOURCES = 1000  # at most, of one server
 _JUNK = 100  # lines that are no messages and are skipped: many programs print a greeting
@@ -85,8 +89,14 @@ class _OpenCall:
 class SdkLink:
     """The Link over a session of the SDK."""
 
-    def __init__(self, session: ClientSession, cause: Callable[[], Awaitable[ServerFault]]) -> None:
+    def __init__(
+        self,
+        session: ClientSession,
+        dispatcher: _Dispatcher,
+        cause: Callable[[], Awaitable[ServerFault]],
+    ) -> None:
         self._session = session
+        self._dispatcher = dispatcher
         self._cause = cause
         self._calls: list[_OpenCall] = []
         self.changed = asyncio.Event()
@@ -105,6 +115,8 @@ class SdkLink:
     async def said(self) -> ServerDescription:
         """List the server's tools and instructions; clears `changed`. Raises ServerFault."""
         self.changed.clear()
+        self._dispatcher.malformed.clear()
+        self._dispatcher.version = self._session.protocol_version or ""
         tools: list[Mapping[str, Any]] = []
         cursor: str | None = None
         has = self._session.server_capabilities
@@ -117,7 +129,10 @@ class SdkLink:
                 break
         instructions = self._session.instructions or ""
         return ServerDescription(
-            instructions, tuple(tools), has_resources=bool(has and has.resources)
+            instructions,
+            tuple(tools),
+            has_resources=bool(has and has.resources),
+            malformed=tuple(self._dispatcher.malformed),
         )
 
     async def call(
@@ -209,6 +224,52 @@ class SdkLink:
         return ServerFault("refused", f"it answered: {error.error.message[:500]}")
 
 
+class _Dispatcher(JSONRPCDispatcher[Any]):
+    """Leaves tools that the protocol does not allow out of a server's lists: the SDK refuses a whole
+    list for one of them.
+    """
+
+    def __init__(self, read: Any, write: Any) -> None:
+        super().__init__(read, write)
+        self.version = ""  # of the protocol
+        self.malformed: list[str] = []  # a name with the reason for each tool that was left out
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: Any = None, **more: Any
+    ) -> dict[str, Any]:
+        """Send the request and return the result, a list of tools without the malformed ones."""
+        result = await super().send_raw_request(method, params, opts, **more)
+        tools = result.get("tools")
+        if method != "tools/list" or not isinstance(tools, list):
+            return result
+        faults = [_fault_of(tool, self.version) for tool in tools]
+        self.malformed += [
+            f"{_name_of(tool)} ({fault})"
+            for tool, fault in zip(tools, faults, strict=True)
+            if fault
+        ]
+        sound = [tool for tool, fault in zip(tools, faults, strict=True) if not fault]
+        return {**result, "tools": sound}
+
+
+def _fault_of(tool: Any, version: str) -> str:
+    """Return why this version of the protocol does not allow a tool in a list, "" if it does."""
+    try:
+        with suppress(KeyError):  # of this version the SDK has no rules
+            validate_server_result("tools/list", version, {**_LIST, "tools": [tool]})
+        types.Tool.model_validate(tool, by_name=False)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"] if part not in ("tools", 0))
+        return f"{place}: {first['msg']}" if place else first["msg"]
+    return ""
+
+
+def _name_of(tool: Any) -> str:
+    name = tool.get("name") if isinstance(tool, Mapping) else None
+    return name[:_LONGEST_NAME] if isinstance(name, str) else "one without a name"
+
+
 @asynccontextmanager
 async def to_program(program: Program) -> AsyncIterator[SdkLink]:
     """Open a session over the pipes of a program, for as long as the block runs. Raises
@@ -291,15 +352,15 @@ async def _session(
         return await links[0].elicited(params) if links else _decline("nobody is there yet")
 
     # Without callbacks the SDK answers requests for sampling and roots with an error.
+    dispatcher = _Dispatcher(read, write)
     session = ClientSession(
-        read,
-        write,
+        dispatcher=dispatcher,
         message_handler=heard,
         elicitation_callback=elicited,
         client_info=types.Implementation(name="agentd", version=__version__),
     )
     async with session:
-        links.append(SdkLink(session, cause))
+        links.append(SdkLink(session, dispatcher, cause))
         yield links[0]
 
 

@@ -197,6 +197,13 @@ class ToolServer:
                 " or named alike as services spell and cut names"
             )
             found.append(Problem("mcp_skipped", text, "have the server offer fewer tools"))
+        if malformed := self.catalogue.listing.malformed:
+            text = (
+                f"tools of the MCP server {self.name} are left out, since the protocol does not allow"
+                f" what it says of them: {', '.join(malformed[:5])}"
+            )
+            cure = "have them corrected by whoever makes the server; its other tools work"
+            found.append(Problem("mcp_malformed", text, cure))
         changed = sorted(name for name, one in self.entries().items() if one.is_changed)
         if changed:
             names = ", ".join(changed[:5])
@@ -363,7 +370,8 @@ class ToolServer:
             if said.has_resources and RESOURCE_TOOL["name"] not in names:
                 tools.append(RESOURCE_TOOL)
             kept = self.catalogue.listing
-            self.catalogue.keep(kept.renewed(self.catalogue.source, said.instructions, tools))
+            listing = kept.renewed(self.catalogue.source, said.instructions, tools, said.malformed)
+            self.catalogue.keep(listing)
 
     def _calmed(self, show: Show) -> Show:
         """Wrap `show`: texts are redacted, cut, and passed on at most once in `_EACH` seconds."""
