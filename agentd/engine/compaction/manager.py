@@ -44,7 +44,7 @@ from agentd.core.turn import SessionKey, SessionKind, kind_of
 from agentd.engine import tokens
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.extract import extract
-from agentd.engine.compaction.plan import Thresholds, cut_point, shorter_from
+from agentd.engine.compaction.plan import Thresholds, cut_point, first_apart, shorter_from
 from agentd.engine.compaction.summary import Summariser, SummaryRefused
 from agentd.engine.durable import when_space
 
@@ -236,7 +236,7 @@ class Compaction:
                 return CompactionReport(False, False, need.reason, used, used)
             plan = await off_loop(
                 whole,
-                lambda: self._plan(history, trigger, need, _first_apart(whole, history), wish),
+                lambda: self._plan(history, trigger, need, first_apart(whole, history), wish),
             )
             try:
                 saving = await self._save(plan, again, ask)
@@ -576,12 +576,6 @@ def _until(moment: datetime | None, clock: Clock) -> str:
     if left <= timedelta(0):
         return "when room is needed"
     return f"in {format_duration(timedelta(minutes=ceil(left / timedelta(minutes=1))))}"
-
-
-def _first_apart(whole: History, history: History) -> int | None:
-    """Return the number of the first row of `whole` that is not in `history`; None if all are."""
-    held = {r.seq for r in history.rows}
-    return next((r.seq for r in whole.rows if r.seq not in held), None)
 
 
 async def _apart(plan: CompactionPlan) -> tuple[tuple[Row, ...], tuple[Row, ...]]:

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from agentd.core.errors import ConfigError
-from agentd.core.transcript import Row, RowRole, opens_turn
+from agentd.core.transcript import History, Row, RowRole, opens_turn
 from agentd.engine import tokens
 
 
@@ -81,6 +81,12 @@ def shorter_from(rows: Sequence[Row]) -> int:
     if any(r.seq < at for r in rows if r.role.is_spoken):
         return at
     return rows[-1].seq + 1  # the running turn brings the last user message
+
+
+def first_apart(whole: History, history: History) -> int | None:
+    """Return the number of the first row of `whole` that is not in `history`; None if all are."""
+    held = {r.seq for r in history.rows}
+    return next((r.seq for r in whole.rows if r.seq not in held), None)
 
 
 def _may_come_first(row: Row) -> bool:
