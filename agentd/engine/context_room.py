@@ -21,7 +21,8 @@ from agentd.core.transcript import History, Row, RowRole, SessionInfo
 from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
 from agentd.engine import tokens
 from agentd.engine.approvals import Grants
-from agentd.engine.compaction.manager import EXTRACTED, Compaction, off_loop, without_turns
+from agentd.engine.compaction.manager import Compaction, off_loop, without_turns
+from agentd.engine.compaction.replacement import EXTRACTED
 from agentd.engine.context import TurnPromptParts
 from agentd.engine.durable import when_space
 from agentd.engine.queue import SessionQueue

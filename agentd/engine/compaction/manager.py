@@ -2,18 +2,13 @@
 
 Every request for room (a threshold, an overflow, the user, a restart) goes through `make_room`:
 plan, hooks in order, then summary and swap. Rows that leave a context have always been offered to
-the hooks before, whole, from the durable log; nothing is ever deleted.
-
-A model that makes no usable summary is asked again, after growing pauses; from its third failure in
-a row on, an extract made by rule replaces the summary.
+the hooks before, whole, from the durable log; nothing is ever deleted. What replaces them is made in `replacement.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from datetime import datetime, timedelta
-from functools import partial
 from math import ceil
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -27,36 +22,28 @@ from agentd.core.errors import ProviderError, ShuttingDown
 from agentd.core.failpoints import hit
 from agentd.core.health import Problem
 from agentd.core.offloading import ROWS, offload
-from agentd.core.outside import from_outside, without_outside_text
+from agentd.core.outside import without_outside_text
 from agentd.core.ports import Clock, CompactionHook, SessionStore
-from agentd.core.times import format_duration
 from agentd.core.transcript import (
     AWAY,
-    NO_TROUBLE,
     Coverage,
     History,
     Row,
     SessionInfo,
-    SummaryTrouble,
     unsaved_ranges,
 )
 from agentd.core.turn import SessionKey, SessionKind, kind_of
 from agentd.engine import tokens
 from agentd.engine.compaction.compaction_settings import CompactionSettings
-from agentd.engine.compaction.extract import extract
 from agentd.engine.compaction.plan import Thresholds, cut_point, first_apart, shorter_from
-from agentd.engine.compaction.summary import Summariser, SummaryRefused
+from agentd.engine.compaction.replacement import Replacements, spoken
+from agentd.engine.compaction.summary import Summariser
 from agentd.engine.durable import when_space
 
 log = structlog.get_logger()
 Ask = Callable[[Question], Awaitable[Answer]]
 T = TypeVar("T")
 
-EXTRACTED = "extract"  # the reason of a compaction without a summary
-MOST_FAILURES = 3  # in a row; then an extract stands in for the summary
-_FIRST_PAUSE = timedelta(minutes=10)  # doubled by each further failure
-_LONGEST_PAUSE = timedelta(hours=8)
-_NOT_MADE = frozenset({"breaker_open", "budget"})  # the model was not asked
 _EXCERPTED = 1000  # rows that an excerpt summarises at most, the newest ones
 _CUTS = frozenset({Trigger.THRESHOLD, Trigger.OVERFLOW, Trigger.MANUAL, Trigger.NEW, Trigger.IDLE})
 
@@ -89,17 +76,6 @@ class _CutOutcome(Struct, frozen=True):
     saving: _FlushOutcome
 
 
-class _Replacement(Struct, frozen=True):
-    """The replacement of old rows: `summary` (or an extract), `outside` (a summary of text from
-    outside), and the `reason` for the report of the cut; `failure` says why there is none.
-    """
-
-    reason: str = ""
-    summary: str = ""
-    outside: str = ""
-    failure: str = ""
-
-
 class Compaction:
     """Makes room in sessions' contexts, one at a time for each session."""
 
@@ -114,12 +90,11 @@ class Compaction:
     ) -> None:
         self._store = store
         self._hooks = tuple(hooks)
-        self._summariser = summariser
         self._clock = clock
         self._limits = limits
         self._settings = settings
         self._locks: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
-        self._troubles: dict[SessionKey, SummaryTrouble] = {}
+        self._replacements = Replacements(store, summariser, clock, settings.retry_daily_tokens)
         self.last: dict[str, Any] | None = None
 
     @property
@@ -129,17 +104,15 @@ class Compaction:
 
     def restore(self, sessions: Iterable[SessionInfo]) -> None:
         """Take over the failures of summaries that were stored before this start."""
-        self._troubles = {info.key: info.trouble for info in sessions if info.trouble.failures}
+        self._replacements.restore(sessions)
 
     def forget(self, session: SessionKey) -> None:
         """Forget the failures of the session's summaries: the session is deleted."""
-        self._troubles.pop(session, None)
-        self._summariser.forget(session)
+        self._replacements.forget(session)
 
     def problems(self) -> tuple[Problem, ...]:
         """Return a problem for each session whose summaries fail, most failures first."""
-        found = sorted(self._troubles.items(), key=lambda item: -item[1].failures)
-        return tuple(_problem(session, trouble, self._clock) for session, trouble in found)
+        return self._replacements.problems()
 
     def is_working(self, session: SessionKey) -> bool:
         """Whether room is being made for the session right now."""
@@ -159,12 +132,12 @@ class Compaction:
         long is cut as one above `compact_at`. While a failed summary is paused, such a context is
         flushed, but not cut.
         """
-        uncovered = [r for r in _spoken(history.rows) if r.seq > history.covered_to]
+        uncovered = [r for r in spoken(history.rows) if r.seq > history.covered_to]
         is_refused = trigger is Trigger.OVERFLOW
         if trigger is not Trigger.THRESHOLD and not is_refused:  # asked for, however small it is
             cut, flush, idle = trigger in _CUTS, bool(uncovered), "below_threshold"
         else:
-            is_held = self._is_held(history)
+            is_held = self._replacements.is_paused(history)
             cut = (is_refused or used >= self._limits.compact_at) and not is_held
             is_due = cut or history.flush_due or self._is_flush_due(history, used, uncovered)
             flush = is_due and bool(uncovered)
@@ -192,17 +165,17 @@ class Compaction:
         these rows of it: the newest of them whole, and an extract of the older ones. Return
         `history` itself if no row can be left out.
         """
-        return self._part(history, shorter_from(rows)) if _spoken(rows) else history
+        return self._part(history, shorter_from(rows)) if spoken(rows) else history
 
     def _part(self, history: History, at: int) -> History:
         """Return the rows from `at` on, and an extract of the older ones as the summary."""
         old = tuple(r for r in history.rows if r.seq < at)
-        if not _spoken(old):
+        if not spoken(old):
             return history
         old = old[-_EXCERPTED:]
         if kind_of(history.session) is SessionKind.MAIN:
             old = without_outside_text(history.session, old)
-        summary = extract(old, history.summary, self._summariser.longest, self._clock.zone)
+        summary = self._replacements.excerpt(old, history.summary)
         kept = tuple(r for r in history.rows if r.seq >= at)
         return replace(history, rows=kept, summary=summary, context_from=at)
 
@@ -324,7 +297,7 @@ class Compaction:
         for first, last, times in unsaved_ranges(coverages):
             count = last - first + 1
             rows = await when_space(self._clock, self._store.rows, session, first, count)
-            lot = tuple(_spoken(row for row in rows if row.seq <= last))
+            lot = tuple(spoken(row for row in rows if row.seq <= last))
             if lot:
                 found.append((lot, times))
         return found
@@ -341,7 +314,7 @@ class Compaction:
         wish: str,
     ) -> CompactionPlan:
         rows = history.rows
-        uncovered = tuple(r for r in _spoken(rows) if r.seq > history.covered_to)
+        uncovered = tuple(r for r in spoken(rows) if r.seq > history.covered_to)
         keep_from = history.context_from
         if need.cut:
             keep_from = self._keep_from(history, need, trigger, running)
@@ -422,11 +395,11 @@ class Compaction:
         """Take the old rows out of the context. Rows that could not be saved are given up only once
         there is a summary or an extract to replace them.
         """
-        if not plan.trigger.empties and not _spoken(plan.old) and not plan.ends_taint:
+        if not plan.trigger.empties and not spoken(plan.old) and not plan.ends_taint:
             return _CutOutcome(False, "nothing_to_compact", saving)
-        stand_in = await self._stand_in(plan)
-        if stand_in.failure:
-            return _CutOutcome(False, stand_in.failure, saving)
+        replacement = await self._replacements.of(plan)
+        if replacement.failure:
+            return _CutOutcome(False, replacement.failure, saving)
         hit("compaction.summarised")
         saving = await self._last_chance(plan, saving, ask)
         swapped = await when_space(
@@ -435,101 +408,11 @@ class Compaction:
             plan.session,
             plan.generation,
             plan.keep_from,
-            stand_in.summary,
-            stand_in.outside,
+            replacement.summary,
+            replacement.outside,
         )
         hit("compaction.swapped")
-        return _CutOutcome(swapped, stand_in.reason if swapped else "stale", saving)
-
-    async def _stand_in(self, plan: CompactionPlan) -> _Replacement:
-        """Return a summary of the old rows; an extract if no summary may be tried now or too many
-        have failed; no text if the context is to be emptied.
-        """
-        if plan.trigger.empties:
-            return _Replacement(str(plan.trigger))
-        if held := await self._reason_not_to_try(plan):
-            log.warning("summary_not_tried", session=plan.session, reason=held)
-            return _Replacement(EXTRACTED, await self._extract(plan))
-        try:
-            summary, outside = await self._summaries(plan)
-        except (ProviderError, TimeoutError) as error:
-            reason = error.reason if isinstance(error, ProviderError) else "summary_timeout"
-            log.warning("summary_failed", session=plan.session, reason=reason)
-            trouble = await self._count_failure(plan, error)
-            if trouble.failures < MOST_FAILURES:
-                return _Replacement(failure=reason)
-            return _Replacement(EXTRACTED, await self._extract(plan))
-        if plan.trouble.failures:
-            await self._set_trouble(plan.session, NO_TROUBLE)
-        return _Replacement(str(plan.trigger), summary, outside)
-
-    async def _reason_not_to_try(self, plan: CompactionPlan) -> str:
-        """Return why no summary may be tried now; "" if one may, as always for MANUAL."""
-        if not plan.trouble.failures or plan.trigger is Trigger.MANUAL:
-            return ""
-        now = self._clock.now()
-        if plan.trouble.holds(now):
-            return "summary_pause"
-        most = self._settings.retry_daily_tokens
-        day = now.astimezone(self._clock.zone).replace(hour=0, minute=0, second=0, microsecond=0)
-        if most and await self._summariser.tokens_since(day) >= most:
-            return "summary_budget"
-        return ""
-
-    async def _count_failure(
-        self, plan: CompactionPlan, error: ProviderError | TimeoutError
-    ) -> SummaryTrouble:
-        """Store one more failed summary and the pause before the next try, unless the service was
-        away or was not asked. Return the failures as stored.
-        """
-        is_away = isinstance(error, ProviderError) and error.away
-        kind = error.kind if isinstance(error, ProviderError) else "summary_timeout"
-        if kind in _NOT_MADE or is_away:
-            return plan.trouble
-        failures = plan.trouble.failures + 1
-        pause = min(_FIRST_PAUSE * 2 ** min(failures - 1, 10), _LONGEST_PAUSE)
-        word = error.fault if isinstance(error, SummaryRefused) else kind
-        trouble = SummaryTrouble(failures, word, self._clock.now() + pause)
-        await self._set_trouble(plan.session, trouble)
-        return trouble
-
-    async def _extract(self, plan: CompactionPlan) -> str:
-        rows = plan.old
-        if kind_of(plan.session) is SessionKind.MAIN:
-            rows, _ = await _apart(plan)
-        return await self._summariser.extract(plan.session, rows, plan.summary)
-
-    async def _set_trouble(self, session: SessionKey, trouble: SummaryTrouble) -> None:
-        await when_space(self._clock, self._store.set_trouble, session, trouble)
-        if trouble.failures:
-            self._troubles[session] = trouble
-        else:
-            self._troubles.pop(session, None)
-
-    def _is_held(self, history: History) -> bool:
-        """Whether cuts of the context are paused because its summary has failed."""
-        trouble = history.trouble
-        return trouble.failures < MOST_FAILURES and trouble.holds(self._clock.now())
-
-    async def _summaries(self, plan: CompactionPlan) -> tuple[str, str]:
-        """Return the context's new summary, and in the owner's own sessions one of text from
-        outside, else "". Raises ProviderError, TimeoutError.
-        """
-        ask = partial(self._summariser.summarise, plan.session)
-        if kind_of(plan.session) is not SessionKind.MAIN:
-            return await ask(plan.old, plan.summary, plan.wish), ""
-        if not _spoken(plan.old):
-            return plan.summary, ""
-        clean, outside = await _apart(plan)
-        summary = await ask(clean, plan.summary, plan.wish)
-        if not outside:
-            return summary, ""
-        try:
-            return summary, await ask(outside, "")
-        except SummaryRefused as error:
-            # Nothing is lost: the rows stay, and no context would have carried this summary.
-            log.warning("outside_not_summarised", session=plan.session, reason=error.reason)
-            return summary, ""
+        return _CutOutcome(swapped, replacement.reason if swapped else "stale", saving)
 
     def _remember(self, plan: CompactionPlan, report: CompactionReport) -> None:
         self.last = {
@@ -556,43 +439,8 @@ def without_turns(history: History, turns: frozenset[int]) -> History:
     return replace(history, rows=tuple(r for r in history.rows if r.turn_id not in turns))
 
 
-def _problem(session: SessionKey, trouble: SummaryTrouble, clock: Clock) -> Problem:
-    given_up = trouble.failures >= MOST_FAILURES
-    instead = "its messages stay as they are, or in a turn that they do not fit an extract"
-    if given_up:
-        instead = "an extract by rule stands in for it"
-    count = "once" if trouble.failures == 1 else f"{trouble.failures} times in a row"
-    text = f"The summary of session {session!r} has failed {count} ({trouble.reason}); {instead}."
-    left = _until(trouble.retry_at, clock)
-    cure = (
-        f"The next try comes {left}, or with `agentd sessions compact {session}`; if it stays, set"
-        " [compaction] summary_model to a model that writes summaries, or leave summary_prompt empty."
-    )
-    return Problem("summary_failed", text, cure)
-
-
-def _until(moment: datetime | None, clock: Clock) -> str:
-    left = moment - clock.now() if moment else timedelta(0)
-    if left <= timedelta(0):
-        return "when room is needed"
-    return f"in {format_duration(timedelta(minutes=ceil(left / timedelta(minutes=1))))}"
-
-
-async def _apart(plan: CompactionPlan) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """Return the old rows without text from outside, and the whole turns that contain such text."""
-
-    def parted() -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-        return without_outside_text(plan.session, plan.old), from_outside(_spoken(plan.old))
-
-    return await offload(len(plan.old), parted, light=ROWS)
-
-
 def _carries_outside(history: History) -> bool:
     """Whether a swap would take text from outside out of the session's prompts."""
     if kind_of(history.session) is not SessionKind.MAIN:
         return False
-    return any(r.source.tainted and r.seq > history.swapped_at for r in _spoken(history.rows))
-
-
-def _spoken(rows: Iterable[Row]) -> list[Row]:
-    return [r for r in rows if r.role.is_spoken]
+    return any(r.source.tainted and r.seq > history.swapped_at for r in spoken(history.rows))
