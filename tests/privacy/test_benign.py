@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -66,7 +67,8 @@ async def _used(home: Home, text: str, number: int) -> dict[str, bool]:
     turn = await home.mail(MAIN, text)
     uses["read and told"] = _went_well(turn) and turn.text in {text, kept}
     uses["noted, marked"] = await said(WORDS, ("memory_write", {"content": text}))
-    uses["in the note"] = _lines(kept).splitlines()[0].strip(" -*") in _content(note)
+    written = re.sub(r"\\([`~])", r"\1", _content(note))  # code fences stand there escaped
+    uses["in the note"] = _lines(kept).splitlines()[0].strip(" -*") in written
     owner.yes = True
     write = {"target": others, "content": text}
     uses["written with a yes"] = await said(WORDS, ("memory_write", write))
