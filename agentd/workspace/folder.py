@@ -107,18 +107,22 @@ class Folder:
         FileUnreadable if it is larger than `limit` bytes. With `alone`, a file with a second hard
         link is treated as absent: FileNotFoundError.
         """
-        with self.beneath.opened(parts, os.O_RDONLY) as fd:
-            found = os.fstat(fd)
+        fd, found = self.beneath.open(parts, os.O_RDONLY)
+        try:
             if alone:
                 _require_alone(found, parts)
             if found.st_size > limit:
                 raise too_large("/".join(parts), found.st_size, limit)
             pieces, size = [], 0
-            while piece := os.read(fd, max(_PIECE, found.st_size + 1 - size)):
+            room = found.st_size + 1  # so that the whole file is read at once
+            while piece := os.read(fd, room):
                 pieces.append(piece)
                 size += len(piece)
+                room = _PIECE if size > found.st_size else 1
                 if size > limit:
                     raise too_large("/".join(parts), max(size, found.st_size), limit)
+        finally:
+            os.close(fd)
         return b"".join(pieces)
 
     def read_for_change(self, parts: Sequence[str], limit: int) -> bytes | None:

@@ -86,12 +86,24 @@ class ConfinedFolder:
         finally:
             os.close(root)
 
+    def open(self, parts: Sequence[str], flags: int) -> tuple[int, os.stat_result]:
+        """Return a descriptor of the regular file, which the caller closes, and its metadata. Raises
+        PathRefused for anything else.
+        """
+        fd = self._open(parts, flags | _FILE)
+        try:
+            found = os.fstat(fd)
+            require_regular(found, parts)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd, found
+
     @contextmanager
     def opened(self, parts: Sequence[str], flags: int) -> Iterator[int]:
         """Yield a descriptor of the regular file. Raises PathRefused for anything else."""
-        fd = self._open(parts, flags | _FILE)
+        fd, _ = self.open(parts, flags)
         try:
-            require_regular(os.fstat(fd), parts)
             yield fd
         finally:
             os.close(fd)
