@@ -1,7 +1,7 @@
 """Choose the lines of memory that answer a question, and word the answer. Pure.
 
-A line answers when it has enough of the question's telling words, at least one of them specific. A
-fact that surely answers is the whole answer. Otherwise lines are quoted with their places, facts
+A line answers when it has enough of the question's telling words, at least one of them specific;
+what it states is read a sentence at a time, and the questions in it are no answer. A fact that surely answers is the whole answer. Otherwise lines are quoted with their places, facts
 before notes before conversations and newer before older, so that the reader can judge them.
 """
 
@@ -11,6 +11,7 @@ import re
 from collections.abc import Container, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentd.core.workspace import FACTS_PATH
 from agentd.providers.offline.intent import ForgetIntent, intent
@@ -295,14 +296,20 @@ def _best(question: str, found: Sequence[AnswerLine]) -> list[_Match]:
 
 
 def _holding(found: Sequence[AnswerLine]) -> list[AnswerLine]:
-    """Return the lines without ended facts, and without other lines that state an ended fact's
+    """Return the lines without ended facts, and without other sentences that state an ended fact's
     value.
     """
     over = {value for line in found if _is_past(line) for value in _values(line.text)}
-    rest = (line for line in found if not _is_past(line))
-    return [
-        line for line in rest if line.is_fact or not over or over.isdisjoint(_values(line.text))
-    ]
+    rest = [line for line in found if not _is_past(line)]
+    if over:
+        rest = [line if line.is_fact else _without_values(line, over) for line in rest]
+    return [line for line in rest if line.text]
+
+
+def _without_values(line: AnswerLine, over: Container[_Value]) -> AnswerLine:
+    pieces = list(split(line.text))
+    kept = [piece for piece in pieces if not any(value in over for value in _values(piece))]
+    return line if len(kept) == len(pieces) else replace(line, text=" ".join(kept))
 
 
 def _values(text: str) -> Iterator[_Value]:
@@ -350,10 +357,11 @@ def _relations(question: str) -> tuple[str, ...]:
 
 
 def _says_of_user(text: str, relations: Sequence[str]) -> bool:
-    """Whether the text states the user's value of one of the relations; a denial alone does not
-    count.
+    """Whether a sentence of the text states the user's value of one of the relations; a denial
+    alone does not count.
     """
-    found = claims_of(_UNTIL.sub("", text)) if relations else ()
+    pieces = split(_UNTIL.sub("", text)) if relations else ()
+    found = (claim for piece in pieces for claim in claims_of(piece))
     return any(c.slot in {("user", r) for r in relations} and not c.is_denial for c in found)
 
 
@@ -373,26 +381,33 @@ def _matches(question: str, found: Sequence[AnswerLine]) -> list[_Match]:
     enough = _ENOUGH_PAIRS if all(map(words.is_unspaced, wanted)) else _ENOUGH
     matches = []
     for line in found:
-        text = without_order(line.text)
-        if not text or _is_noise(line, text):
+        text = _statements(line)
+        if not text:
             continue
-        score = _score(wanted, text, line.context)
+        pieces = list(split(text))
+        score = max(_score(wanted, piece, line.context) for piece in (text, *pieces))
         if len(text) > _CHARS:
-            text = max(split(text), key=lambda piece: _score(wanted, piece), default=text)
+            text = max(pieces, key=lambda piece: _score(wanted, piece), default=text)
         is_own = line.speaker != "assistant"
-        if is_own and not line.is_foreign and _says_of_user(line.text, relations):
+        if is_own and not line.is_foreign and _says_of_user(text, relations):
             score = _ASKED_FOR
         if score >= enough:
             matches.append(_Match(line, text, score * (1 if is_own else 0.8)))
     return matches
 
 
-def _is_noise(line: AnswerLine, text: str) -> bool:
-    if line.is_heading or text.endswith(":") or is_question(text):
-        return True
+def _statements(line: AnswerLine) -> str:
+    """Return the text of the line without its questions; "" if nothing in it can be an answer."""
+    text = without_order(line.text)
+    if line.is_heading or text.endswith(":"):
+        return ""
     if line.speaker and isinstance(intent(line.text), ForgetIntent):
-        return True
-    return line.speaker == "assistant" and is_ours(text)
+        return ""
+    if line.speaker == "assistant" and is_ours(text):
+        return ""
+    pieces = list(split(text))
+    told = [piece for piece in pieces if not is_question(piece)]
+    return text if len(told) == len(pieces) and pieces else " ".join(told)
 
 
 def _score(wanted: Sequence[str], text: str, context: str = "") -> float:

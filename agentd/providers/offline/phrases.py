@@ -56,7 +56,7 @@ CHECKLIST = "On the checklist:"
 CHECKLIST_EMPTY = "The checklist has no open entry."
 FOUND = "From memory:"
 CLOSEST = "Nothing says exactly that. The closest I find:"
-NOTHING = "I find nothing about that in your notes or conversations."
+NOTHING = "I find nothing about that in what I may read here."
 TOLD = "You told me:"
 TOLD_ITEM = "· "
 TOLD_NOTHING = "I was not told any fact here. “remember that …” adds one; `agentd facts list` shows all there are."
@@ -76,12 +76,12 @@ _LINES = (
     "These lines hold it; delete them, or let `agentd memory forget TEXT` erase what agentd wrote:"
 )
 _NO_LINES = (
-    "I find nothing about that in your notes or conversations either; `agentd memory forget TEXT` "
+    "I find nothing about that in what I may read here either; `agentd memory forget TEXT` "
     "erases any text."
 )
 FACT_LINES = "These facts may be meant, nothing was erased; say “forget …” with the words of one:"
 FORGET_LINES = f"{CANNOT_FORGET} {_LINES}"
-FORGET_NOTHING = f"{CANNOT_FORGET} I find nothing about that in your notes or conversations."
+FORGET_NOTHING = f"{CANNOT_FORGET} I find nothing about that in what I may read here."
 NO_FACT_LINES = f"{NO_FACT} {_LINES}"
 NO_FACT_NOTHING = f"{NO_FACT} {_NO_LINES}"
 TIME = "It is {now:%A, %Y-%m-%d, %H:%M}."

@@ -184,3 +184,31 @@ def test_what_was_so_before_is_told_when_asked_and_only_then():
     assert answer("what is my dog called?", [before, said]) == NOTHING
     reply = answer("what was my dog called before?", [before, now])
     assert reply == f"From memory: “{before.text}” (memory/facts.md:6)"
+
+
+CAT, HOME = "My cat is called Mia.", "I live in Graz."
+
+
+@pytest.mark.parametrize("text", [f"{CAT} {HOME}", f"{HOME} {CAT}", f"Hi there. {HOME} {CAT}"])
+@pytest.mark.parametrize(
+    ("question", "value"), [("Where do I live?", "Graz"), ("What is my cat called?", "Mia")]
+)
+def test_a_sentence_answers_whatever_else_its_line_says(text, question, value):
+    found = [AnswerLine("sessions/main.jsonl:1", text, speaker="user")]
+    assert value in answer(question, found)
+    asked = [AnswerLine("sessions/main.jsonl:1", f"{text} Do you know Graz?", speaker="user")]
+    assert value in answer(question, asked)
+
+
+def test_a_question_in_a_line_is_not_quoted_as_an_answer():
+    text = f"What is my cat called? {HOME}"
+    found = [AnswerLine("sessions/main.jsonl:1", text, speaker="user")]
+    assert answer("What is my cat called?", found) == NOTHING
+
+
+def test_what_no_longer_holds_is_not_quoted_with_the_rest_of_its_line():
+    over = AnswerLine("memory/facts.md:3", "Until 2026-10-01: The user lives in Graz.")
+    said_once = AnswerLine("sessions/main.jsonl:1", f"{CAT} {HOME}", speaker="user")
+    assert answer("Where do I live?", [over, said_once]) == NOTHING
+    assert "Graz" not in answer("What is my cat called?", [over, said_once])
+    assert "Mia" in answer("What is my cat called?", [over, said_once])

@@ -64,9 +64,9 @@ async def test_the_newest_of_two_values_comes_first_and_the_older_one_is_named(t
 )
 async def test_what_is_not_there_is_not_made_up(talk, question):
     talk.write(NOTE, "# 2026-11-21\n\n- [09:00] my dog is called Max\n")
-    assert await talk.say(question) == "I find nothing about that in your notes or conversations."
+    assert await talk.say(question) == "I find nothing about that in what I may read here."
     again = await talk.say(question)
-    assert again == "I find nothing about that in your notes or conversations.", "own words count"
+    assert again == "I find nothing about that in what I may read here.", "own words count"
 
 
 async def test_an_order_inside_a_note_is_quoted_and_not_followed(talk):
