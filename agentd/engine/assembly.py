@@ -33,13 +33,13 @@ from agentd.engine.compaction.summary import Summariser, longest_summary
 from agentd.engine.completion import Completions
 from agentd.engine.context import Instructions, PromptGatherer
 from agentd.engine.context_room import ContextRoom
+from agentd.engine.hook_questions import HookQuestions
 from agentd.engine.loop import TurnLoop
 from agentd.engine.outage import Outage, OutageAwareProvider
 from agentd.engine.queue import SessionQueue
 from agentd.engine.recovery import Recovery
-from agentd.engine.sessions import Sessions
+from agentd.engine.sessions import SessionTurnRunner
 from agentd.engine.settings import AgentSettings
-from agentd.engine.silent_turn import SilentTurns
 from agentd.engine.toolbox import Toolbox
 from agentd.engine.turn import TurnExecution
 from agentd.engine.workers import Stopping
@@ -94,7 +94,7 @@ class PromptTexts(Struct, frozen=True):
 class Engine(Struct, frozen=True):
     """The assembled engine: `sessions` runs turns, the other parts report on them."""
 
-    sessions: Sessions
+    sessions: SessionTurnRunner
     compaction: Compaction
     outage: Outage
     builder: PromptGatherer
@@ -151,12 +151,12 @@ def build_engine(
     completions = ports.completions or Completions(provider, charges, stopping=stopping)
     summariser = _summariser(completions, clock, wording, limits, compaction)
     shrink = Compaction(store, ports.hooks, summariser, clock, limits, compaction)
-    silent = SilentTurns(store, loop, builder, toolbox, clock, stopping)
+    questions = HookQuestions(store, loop, builder, toolbox, clock, stopping)
     queue = SessionQueue(agent.max_queued, agent.max_concurrent_turns)
     context_room = ContextRoom(
         store,
         shrink,
-        silent,
+        questions,
         queue,
         events,
         clock,
@@ -166,7 +166,7 @@ def build_engine(
     )
     recovery = Recovery(store, journal, toolbox, loop)
     execution = TurnExecution(store, loop, builder, context_room, outage, clock)
-    sessions = Sessions(
+    sessions = SessionTurnRunner(
         store, execution, context_room, recovery, queue, events, outage, stopping=stopping
     )
     return Engine(sessions, shrink, outage, builder, toolbox)
@@ -209,5 +209,5 @@ class _NeverAnswered:
         """Return False."""
         return False
 
-    async def answered(self) -> None:
+    async def record_answer(self) -> None:
         """Record nothing."""

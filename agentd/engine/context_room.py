@@ -25,8 +25,8 @@ from agentd.engine.compaction.manager import Compaction, off_loop, without_turns
 from agentd.engine.compaction.replacement import EXTRACTED
 from agentd.engine.context import TurnPromptParts
 from agentd.engine.durable import when_space
+from agentd.engine.hook_questions import HookQuestions
 from agentd.engine.queue import SessionQueue
-from agentd.engine.silent_turn import SilentTurns
 
 log = structlog.get_logger()
 
@@ -73,7 +73,7 @@ class ContextRoom:
         self,
         store: SessionStore,
         compaction: Compaction,
-        silent: SilentTurns,
+        questions: HookQuestions,
         queue: SessionQueue,
         events: EventSink,
         clock: Clock,
@@ -84,7 +84,7 @@ class ContextRoom:
     ) -> None:
         self._store = store
         self._compaction = compaction
-        self._silent = silent
+        self._questions = questions
         self._queue = queue
         self._events = events
         self._clock = clock
@@ -98,13 +98,13 @@ class ContextRoom:
         """Take over, at a start, the failures of summaries that are stored with the sessions."""
         self._compaction.restore(sessions)
 
-    def expect(self, session: SessionKey, turn_id: int) -> None:
-        """Mark the turn as unfinished: until `ended` no other prompt, flush or cut includes its
+    def mark_unfinished(self, session: SessionKey, turn_id: int) -> None:
+        """Mark the turn as unfinished: until `mark_ended` no other prompt, flush or cut includes its
         rows.
         """
         self._state(session).unfinished.add(turn_id)
 
-    def ended(self, session: SessionKey, turn_id: int) -> None:
+    def mark_ended(self, session: SessionKey, turn_id: int) -> None:
         """Mark the turn as finished: its end is stored."""
         self._state(session).unfinished.discard(turn_id)
 
@@ -170,7 +170,7 @@ class ContextRoom:
             log.info("context_excerpted", session=past.session, tokens=used)
             self._state(past.session).is_owed = True
             if not past.is_excerpted:
-                await when_space(self._clock, self._store.excerpted, past.session)
+                await when_space(self._clock, self._store.mark_excerpted, past.session)
         return part
 
     async def shorter(self, past: History, carried: Sequence[Row], turn_id: int) -> History | None:
@@ -332,7 +332,7 @@ class ContextRoom:
         report = await self._compaction.make_room(
             session,
             trigger,
-            partial(self._silent.ask, session),
+            partial(self._questions.ask, session),
             measure=lambda history: self._measure(history, incoming),
             unfinished=partial(self._unended, session),
             wish=wish,

@@ -1,7 +1,8 @@
 """The loop of one turn: prompt, stream, tools, and again until the model is done.
 
-Everything the loop knows about its own progress is in the journal, so running it on a turn that a
-crash cut continues that turn: it looks at the last row and does what comes next. Rules it keeps:
+Everything the loop knows about its own progress is stored: the rows of the turn in the inbox, what
+its tool calls did in the journal. So running it on a turn that a crash cut continues that turn: it
+looks at the last row and does what comes next. Rules it keeps:
 
 - the whole assistant message is durable before any tool of it starts;
 - every tool call has its result in the very next row, whatever happens in between;
@@ -122,7 +123,7 @@ class TurnLoop:
             outputs = await self._calls.outputs(turn_id)
             progress.recount(lambda used: self._charges.price(self._provider.model, used), outputs)
 
-    async def cancelled(self, progress: Progress) -> Turn:
+    async def end_cancelled(self, progress: Progress) -> Turn:
         """Store a turn that the user cancelled: shown text is kept, open calls are answered."""
         rows = await self._closed(progress, CANCELLED_CALL)
         if (shown := "".join(progress.shown)).strip():
@@ -131,7 +132,7 @@ class TurnLoop:
         rows.append(NewRow(RowRole.NOTICE, (Text("Cancelled by the user."),), tag="cancelled"))
         return await self._end(progress, StopReason.CANCELLED, rows)
 
-    async def failed(self, progress: Progress, failure: Failure) -> Turn:
+    async def end_failed(self, progress: Progress, failure: Failure) -> Turn:
         """Store a turn that failed: its rows stay, open calls are answered, a notice says why."""
         rows = await self._closed(progress, failure.message)
         words = f"This turn failed: {failure.message} {failure.cure}".strip()
@@ -155,7 +156,7 @@ class TurnLoop:
             answer = await self._stream(progress)
         except ProviderError as error:
             if error.kind == _NO_WORD and self._has_acted(progress):
-                return await self._end(progress, StopReason.END_TURN, (), is_silent=True)
+                return await self._end(progress, StopReason.END_TURN, (), is_wordless=True)
             raise
         hit("turn.answered")
         progress.usage += answer.usage
@@ -244,14 +245,14 @@ class TurnLoop:
         rows: Sequence[NewRow],
         failure: Failure | None = None,
         *,
-        is_silent: bool = False,
+        is_wordless: bool = False,
     ) -> Turn:
         receipt = progress.receipt
         ended: list[Row | NewRow] = [*progress.rows, *rows]
         turn = Turn(
             session=receipt.session,
             message_id=receipt.message_id,
-            text="" if failure or is_silent else _last_words(ended),
+            text="" if failure or is_wordless else _last_words(ended),
             stop_reason=stop,
             usage=progress.usage,
             cost_usd=progress.cost_usd,

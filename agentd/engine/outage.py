@@ -164,7 +164,7 @@ class Outage:
             left = (place.deadline - now).total_seconds() if self._error else _LOOK
             await self._sleep(min(left, self.seconds if is_first else _LOOK, _LOOK))
 
-    def failed(self, place: OutagePlace, error: ProviderError) -> None:
+    def keep_waiting(self, place: OutagePlace, error: ProviderError) -> None:
         """Keep the message in the line, because its try failed and the service is still away, and
         set the time of the next try.
         """
@@ -186,10 +186,10 @@ class Outage:
         log.info("service_away", kind=error.kind, waiting=len(self._line), next_try_s=round(pause))
         self._wake()
 
-    async def answered(self) -> None:
+    async def record_answer(self) -> None:
         """Record that the service has answered, and let the waiting messages go on."""
         try:
-            await self._record.answered()
+            await self._record.record_answer()
         except StorageError as error:  # the next answer is recorded instead
             log.warning("answer_not_recorded", reason=error.reason)
         if not self._line:
@@ -242,5 +242,5 @@ class OutageAwareProvider:
         async with closing(self._inner.stream(prompt)) as events:
             async for event in events:
                 if isinstance(event, AnswerCompleted):
-                    await self._outage.answered()
+                    await self._outage.record_answer()
                 yield event

@@ -9,8 +9,8 @@ from agentd.core.turn import Failure, Origin, PendingTurn, Turn
 from agentd.engine.context import bare
 from agentd.engine.loop import TurnLoop
 from agentd.engine.progress import Progress
-from agentd.engine.silent_turn import NullSink
 from agentd.engine.toolbox import Toolbox
+from agentd.engine.watchers import NullSink
 
 log = structlog.get_logger()
 
@@ -77,4 +77,4 @@ class Recovery:
         )
         progress = Progress(pending.receipt, bare(request), NullSink())
         await self._loop.begin(progress)
-        await self._loop.failed(progress, why)
+        await self._loop.end_failed(progress, why)

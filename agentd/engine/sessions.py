@@ -24,6 +24,7 @@ from agentd.core.prompt import Prompt
 from agentd.core.turn import Origin, Receipt, SessionKey, Turn, TurnRequest, TurnState
 from agentd.engine.context_room import ContextRoom
 from agentd.engine.outage import Outage, OutagePlace, ServiceAway
+from agentd.engine.progress import log_context, log_fields
 from agentd.engine.queue import (
     Interrupted,
     SessionQueue,
@@ -31,8 +32,8 @@ from agentd.engine.queue import (
     Ticket,
 )
 from agentd.engine.recovery import Recovery
-from agentd.engine.silent_turn import NullSink
 from agentd.engine.turn import TurnExecution
+from agentd.engine.watchers import NullSink
 from agentd.engine.workers import TAKES_NO_MORE, Stopping, Tasks, reject
 
 log = structlog.get_logger()
@@ -42,7 +43,7 @@ RESERVED = ("flush:", "beat:", "job:")  # message ids of silent turns
 _NOT_STORED = "The turn could not be stored; it will be tried again after a restart."
 
 
-class Sessions:
+class SessionTurnRunner:
     """Runs turns, one at a time in each session."""
 
     def __init__(
@@ -254,19 +255,19 @@ class Sessions:
             reject(ended, ShuttingDown(TAKES_NO_MORE))
             return submission
         self._submitted[request.session, request.message_id] = submission
-        self._context_room.expect(request.session, receipt.turn_id)
+        self._context_room.mark_unfinished(request.session, receipt.turn_id)
         self._queue.enter(request.session)
-        self._tasks.spawn(self._run_to_end(submission))
+        self._tasks.spawn(self._finish_submission(submission))
         return submission
 
-    async def _run_to_end(self, submission: Submission) -> None:
+    async def _finish_submission(self, submission: Submission) -> None:
         """Run the turn, tell those who wait for it and watch it how it ended, and give its place
         back.
         """
         session = submission.request.session
         try:
             try:
-                turn = await self._run(submission)
+                turn = await self._await_turn(submission)
             finally:
                 self._queue.release(session)
         except ShuttingDown as error:
@@ -275,7 +276,7 @@ class Sessions:
             reject(submission.ended, ShuttingDown(TAKES_NO_MORE))
             raise
         except Exception:
-            # Not even the failure could be stored. The journal still has the turn: it goes on at
+            # Not even the failure could be stored. The inbox still has the turn: it goes on at
             # the next start, or when it is sent again, and other turns go on now.
             log.exception("turn_not_stored", session=session, turn=submission.receipt.turn_id)
             reject(submission.ended, StorageError(_NOT_STORED, cure="See `agentd status`."))
@@ -288,20 +289,20 @@ class Sessions:
         finally:
             self._submitted.pop((session, submission.request.message_id), None)
 
-    async def _run(self, submission: Submission) -> Turn:
+    async def _await_turn(self, submission: Submission) -> Turn:
         """Run the turn and return it when it has ended. From here on a message of the user keeps
         its place in the session's line, also while it waits for the model's service.
         """
         request = submission.request
         if request.is_silent:
-            return await self._run_alone(submission, self._execution.run)
+            return await self._hold_session(submission, self._execution.run)
         try:
             async with self._queue.in_line(request.session, submission.interrupt):
-                return await self._run_until_served(submission)
+                return await self._retry_while_away(submission)
         except Interrupted:  # while it waited in the line
-            return await self._run_alone(submission, self._execution.cancelled)
+            return await self._hold_session(submission, self._execution.end_cancelled)
 
-    async def _run_alone(
+    async def _hold_session(
         self, submission: Submission, act: Callable[[Submission], Awaitable[Turn]]
     ) -> Turn:
         """Run a part of the turn alone in the session, once turns may run at all."""
@@ -310,35 +311,37 @@ class Sessions:
             await self._started.wait()  # while queued, so that turns cut before keep their place
             self._running[request.session, request.origin] = submission
             try:
-                turn = await act(submission)
+                with log_context(request, submission.receipt):
+                    turn = await act(submission)
+                    log.info("turn_ended", **log_fields(turn))
             finally:
                 del self._running[request.session, request.origin]
-            self._context_room.ended(request.session, submission.receipt.turn_id)
+            self._context_room.mark_ended(request.session, submission.receipt.turn_id)
             return turn
 
-    async def _run_until_served(self, submission: Submission) -> Turn:
+    async def _retry_while_away(self, submission: Submission) -> Turn:
         """Run the turn and return it when it has ended. While the model's service is away, try
         again for as long as the request's patience allows.
         """
         outage, place = self._outage, submission.place
         end: Callable[[Submission], Awaitable[Turn]]
         if place is None:
-            return await self._run_alone(submission, self._execution.run)
+            return await self._hold_session(submission, self._execution.run)
         try:
             if place.has_waited or (outage.is_on and await outage.has_worked()):
                 outage.join(place)
             while not outage.holds(place) or await self._may_try(submission, place):
                 try:
-                    return await self._run_alone(submission, self._execution.run)
+                    return await self._hold_session(submission, self._execution.run)
                 except ServiceAway as away:
-                    outage.failed(place, away.error)
+                    outage.keep_waiting(place, away.error)
             error = outage.error or ProviderError(kind="unknown")
-            end = partial(self._execution.gave_up, error=error)
+            end = partial(self._execution.give_up, error=error)
         except Interrupted:
-            end = self._execution.cancelled
+            end = self._execution.end_cancelled
         finally:
             outage.leave(place)
-        return await self._run_alone(submission, end)
+        return await self._hold_session(submission, end)
 
     async def _may_try(self, submission: Submission, place: OutagePlace) -> bool:
         """Wait until the message may be tried and return True; return False when it has waited for

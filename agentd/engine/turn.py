@@ -17,7 +17,7 @@ from agentd.engine.context import PromptGatherer, TurnPromptParts, bare, build_p
 from agentd.engine.context_room import ContextRoom
 from agentd.engine.loop import TurnLoop
 from agentd.engine.outage import Outage, ServiceAway
-from agentd.engine.progress import CLIP_RESULTS, Progress, log_context, log_fields
+from agentd.engine.progress import CLIP_RESULTS, Progress
 from agentd.engine.queue import Interrupted, Submission
 from agentd.engine.workers import INTERNAL
 
@@ -54,46 +54,15 @@ class TurnExecution:
         could be stored: both times it goes on at the next start. Raises ServiceAway when the turn
         was put aside because it may wait for the service.
         """
-        with log_context(submission.request, submission.receipt):
-            turn = await self._run(submission)
-            log.info("turn_ended", **log_fields(turn))
-            return turn
-
-    async def cancelled(self, submission: Submission) -> Turn:
-        """End a turn that its user cancelled before it ran or while it waited; return it. Raises
-        StorageError.
-        """
-        with log_context(submission.request, submission.receipt):
-            return await self._loop.cancelled(await self._begin_to_end(submission))
-
-    async def gave_up(self, submission: Submission, error: ProviderError) -> Turn:
-        """End a turn because the model's service has not come back in time; return it. Raises
-        StorageError.
-        """
-        with log_context(submission.request, submission.receipt):
-            return await self._loop.failed(
-                await self._begin_to_end(submission), _after_waiting(submission, error)
-            )
-
-    async def preview(self, session: SessionKey) -> Prompt:
-        """Return the prompt that the session's next message would be sent with if it came now; the
-        message itself is a line that stands for it. What a search adds for its words is missing.
-        """
-        request = TurnRequest(session, NEXT_MESSAGE, "")
-        past = await self._context_room.between_turns(session)
-        context = await self._builder.for_turn(request, past)
-        return build_prompt(context, (Row(0, RowRole.USER, request.blocks, self._clock.now()),))
-
-    async def _run(self, submission: Submission) -> Turn:
         progress: Progress | None = None
         try:
             if submission.interrupt.requested:  # while it waited for its place
                 raise Interrupted
             submission.announce()
             progress = await self._prepare(submission)
-            return await self._attempt(submission, progress)
+            return await self._shorten_until_fits(submission, progress)
         except Interrupted:
-            return await self._loop.cancelled(progress or await self._begin_to_end(submission))
+            return await self._loop.end_cancelled(progress or await self._begin_to_end(submission))
         except (ShuttingDown, asyncio.CancelledError):
             if progress is not None:
                 await self._park(submission.receipt.turn_id)
@@ -113,7 +82,31 @@ class TurnExecution:
             # The boundary of a turn: whatever a part did wrong costs this turn, never the daemon.
             log.exception("turn_crashed")
             failure = INTERNAL
-        return await self._loop.failed(progress or await self._begin_to_end(submission), failure)
+        return await self._loop.end_failed(
+            progress or await self._begin_to_end(submission), failure
+        )
+
+    async def end_cancelled(self, submission: Submission) -> Turn:
+        """End a turn that its user cancelled before it ran or while it waited; return it. Raises
+        StorageError.
+        """
+        return await self._loop.end_cancelled(await self._begin_to_end(submission))
+
+    async def give_up(self, submission: Submission, error: ProviderError) -> Turn:
+        """End a turn because the model's service has not come back in time; return it. Raises
+        StorageError.
+        """
+        failure = _after_waiting(submission, error)
+        return await self._loop.end_failed(await self._begin_to_end(submission), failure)
+
+    async def preview(self, session: SessionKey) -> Prompt:
+        """Return the prompt that the session's next message would be sent with if it came now; the
+        message itself is a line that stands for it. What a search adds for its words is missing.
+        """
+        request = TurnRequest(session, NEXT_MESSAGE, "")
+        past = await self._context_room.between_turns(session)
+        context = await self._builder.for_turn(request, past)
+        return build_prompt(context, (Row(0, RowRole.USER, request.blocks, self._clock.now()),))
 
     async def _may_wait(self, submission: Submission, error: ProviderError) -> bool:
         """Whether the message may wait for the service: the service is away and has worked before,
@@ -133,7 +126,7 @@ class TurnExecution:
         except StorageError as error:
             log.warning("turn_not_parked", reason=error.reason)  # its attempt counts as a crash
 
-    async def _attempt(self, submission: Submission, progress: Progress) -> Turn:
+    async def _shorten_until_fits(self, submission: Submission, progress: Progress) -> Turn:
         """Run the turn, and again each time its prompt turns out too long and can still be
         shortened: tool results are clipped once, then less and less of the context is carried. The
         context itself is cut only after a turn that was answered so.

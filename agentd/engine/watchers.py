@@ -1,4 +1,6 @@
-"""The audience of turns that are not silent: clients get all events, listeners ends and notices."""
+"""Audiences of turns: clients get all events, listeners ends and notices; nobody those of silent
+turns.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +31,16 @@ class Watchers:
     async def wait_room(self, session: SessionKey) -> None:
         """Wait until `shown` has room for more of the session's events."""
         await self._shown.wait_room(session)
+
+
+class NullSink:
+    """An audience that drops the events of turns that nobody watches."""
+
+    def emit(self, event: TurnEvent) -> None:
+        """Drop the event."""
+
+    async def wait_room(self, session: SessionKey) -> None:
+        """Return at once: nobody watches."""
 
 
 class TurnEndCallback:

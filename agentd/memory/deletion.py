@@ -14,7 +14,7 @@ from agentd.core.health import Problem
 from agentd.core.ports import Clock
 from agentd.core.retention import AgedRows, Retained
 from agentd.core.turn import SessionKey
-from agentd.engine.sessions import Sessions
+from agentd.engine.sessions import SessionTurnRunner
 from agentd.memory.index.indexer import Indexer
 
 log = structlog.get_logger()
@@ -30,7 +30,7 @@ class Deletions(Protocol):
     async def unerased(self) -> Mapping[int, SessionKey]:
         """Return all of them. Raises StorageError."""
 
-    async def erased(self, deletion: int) -> None:
+    async def mark_erased(self, deletion: int) -> None:
         """Delete the record of one, because no place holds its words any more. Raises
         StorageError.
         """
@@ -46,7 +46,7 @@ class SessionErasure:
 
     def __init__(
         self,
-        sessions: Sessions,
+        sessions: SessionTurnRunner,
         deletions: Deletions,
         places: Mapping[str, Callable[[SessionKey], Awaitable[object]]],
     ) -> None:
@@ -114,7 +114,7 @@ class SessionErasure:
         if failed:
             self._left[number] = failed
             return
-        await self._deletions.erased(number)
+        await self._deletions.mark_erased(number)
         self._left.pop(number, None)
 
 

@@ -177,7 +177,7 @@ class SqliteServiceRecord:
             )
         return self._is_known
 
-    async def answered(self) -> None:
+    async def record_answer(self) -> None:
         """See ServiceRecord."""
         if await self.has_answered():
             return

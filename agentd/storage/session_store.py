@@ -170,7 +170,7 @@ class SqliteSessions:
 
         await self._db.write(change)
 
-    async def excerpted(self, session: SessionKey) -> None:
+    async def mark_excerpted(self, session: SessionKey) -> None:
         """See SessionStore."""
         await self._db.execute("UPDATE sessions SET excerpted = 1 WHERE key = ?", (session,))
 
@@ -363,7 +363,7 @@ class SqliteSessions:
         rows = await self._db.read(lambda conn: conn.execute(_UNERASED).fetchall())
         return {row["id"]: SessionKey(row["session"]) for row in rows}
 
-    async def erased(self, deletion: int) -> None:
+    async def mark_erased(self, deletion: int) -> None:
         """See SessionStore."""
         await self._db.erase(lambda conn: conn.execute(_ERASED, (deletion,)).rowcount)
 

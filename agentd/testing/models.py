@@ -178,7 +178,7 @@ class MemoryServiceRecord:
     async def has_answered(self) -> bool:
         return self.worked
 
-    async def answered(self) -> None:
+    async def record_answer(self) -> None:
         self.worked = True
 
 

@@ -207,7 +207,7 @@ class MemorySessions:
         found.history = replace(found.history, trouble=trouble)
         found.info = replace(found.info, trouble=trouble)
 
-    async def excerpted(self, session: SessionKey) -> None:
+    async def mark_excerpted(self, session: SessionKey) -> None:
         if found := self._sessions.get(session):
             found.history = replace(found.history, is_excerpted=True)
 
@@ -343,7 +343,7 @@ class MemorySessions:
     async def unerased(self) -> Mapping[int, SessionKey]:
         return dict(self._deletions)
 
-    async def erased(self, deletion: int) -> None:
+    async def mark_erased(self, deletion: int) -> None:
         self._deletions.pop(deletion, None)
 
     async def delete(self, session: SessionKey) -> None:

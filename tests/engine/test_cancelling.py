@@ -12,7 +12,7 @@ from agentd.core.prompt import Effect, Prompt, ToolSpec
 from agentd.core.tool import ToolOutput
 from agentd.core.turn import MAIN, Origin, StopReason, TurnRequest
 from agentd.engine.queue import Interrupt, Interrupted
-from agentd.engine.silent_turn import NullSink
+from agentd.engine.watchers import NullSink
 from agentd.testing import call
 
 BEAT = TurnRequest(MAIN, "look around", "beat:1", origin=Origin.HEARTBEAT)

@@ -68,3 +68,14 @@ async def test_a_flush_is_a_turn_of_its_own_and_marks_end_with_it(world) -> None
     assert asked[0]["turn"] != asked[1]["turn"]
     log.info("outside")
     assert not set(MARKS) & set(capture.entries[-1])
+
+
+async def test_the_end_of_a_turn_that_never_ran_has_its_line(world) -> None:
+    capture = captured(world)
+    await world.start(begin=False)
+    ticket = await world.submit("hello")
+    assert world.sessions.cancel(MAIN)
+    await world.sessions.start()
+    await ticket.wait()
+    [line] = [e for e in capture.entries if e["event"] == "turn_ended"]
+    assert (line["session"], line["outcome"]) == ("main", "cancelled")

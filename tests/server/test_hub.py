@@ -159,7 +159,7 @@ async def test_what_was_learnt_is_shown_to_all_who_watch_and_not_again_beside_it
     hub, author, other, late = Hub(), Peer(), Peer(), Peer()
     for peer in (author, other):
         await hub.attach("main", peer)
-    hub.wrote("main", "m1", author)
+    hub.remember_author("main", "m1", author)
     turn(hub, end=False)
     change = {"op": "add", "id": "k3f9", "text": "The user likes tea.", "old": []}
     hub.emit(FactsChanged("main", "remembered: The user likes tea.", (change,)))
@@ -180,7 +180,7 @@ async def test_the_author_is_not_shown_his_own_words():
     hub, author, other = Hub(), Peer(), Peer()
     for peer in (other, author):
         await hub.attach("main", peer)
-    hub.wrote("main", "m1", author)
+    hub.remember_author("main", "m1", author)
     turn(hub, "a", end=False)
     assert (author.words, other.words) == (["a"], ["question", "a"])
     assert hub.watchers("main") == (author, other)

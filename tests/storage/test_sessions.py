@@ -453,10 +453,10 @@ async def test_a_deletion_is_remembered_until_it_is_done_everywhere(stores):
         await store.delete(CHAT)
     assert list((await store.unerased()).values()) == [CHAT, MAIN, MAIN]
     first, second, third = await store.unerased()
-    await store.erased(second)
-    await store.erased(second)
+    await store.mark_erased(second)
+    await store.mark_erased(second)
     assert await store.unerased() == {first: CHAT, third: MAIN}
-    await store.erased(third)
+    await store.mark_erased(third)
     await talk(store, "another", "answer")
     await store.delete(MAIN)
     assert third not in await store.unerased(), "whoever ends the old one would end it"
@@ -659,7 +659,7 @@ async def test_how_summaries_fail_is_kept_until_they_work(stores, clock):
     await talk(store, "hello", "hi")
     trouble = SummaryTrouble(2, "too_short", clock.now() + timedelta(minutes=20))
     await store.set_trouble(MAIN, trouble)
-    await store.excerpted(MAIN)
+    await store.mark_excerpted(MAIN)
     history = await store.load(MAIN)
     assert (history.trouble, history.is_excerpted) == (trouble, True)
     assert history.used_tokens == 0

@@ -21,7 +21,7 @@ from agentd.core.turn import MAIN, OTHERS, Origin, PromptScope, SessionKey, Turn
 from agentd.core.verdict import Alarm, Empty, Failed, Quiet, Told, Verdict
 from agentd.engine.background_turn import TOOLS, compose, run_background_turn
 from agentd.engine.durable import when_space
-from agentd.engine.silent_turn import NullSink
+from agentd.engine.watchers import NullSink
 
 ISOLATED = SessionKey("isolated:jobs")  # constant, so that jobs create no other sessions
 

@@ -50,7 +50,7 @@ class ServiceRecord(Protocol):
     async def has_answered(self) -> bool:
         """Whether the service has ever answered. Raises StorageError."""
 
-    async def answered(self) -> None:
+    async def record_answer(self) -> None:
         """Record durably that the service has answered; cheap if that is known already. Raises
         StorageError.
         """

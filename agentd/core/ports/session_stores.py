@@ -123,13 +123,13 @@ class Contexts(Protocol):
 
         `outside` summarises the text from outside that leaves; it is stored as a tainted summary
         row that no context includes. Returns False and changes nothing if the session's generation
-        is no longer `generation`. The mark of `excerpted` is cleared.
+        is no longer `generation`. The mark of `mark_excerpted` is cleared.
         """
 
     async def set_trouble(self, session: SessionKey, trouble: SummaryTrouble) -> None:
         """Record how summaries of the session have failed, or that they no longer do."""
 
-    async def excerpted(self, session: SessionKey) -> None:
+    async def mark_excerpted(self, session: SessionKey) -> None:
         """Record, until the next swap, that the context is too long for the session's turns: they
         run on a part of it, so the tokens they use do not measure the whole.
         """
@@ -182,7 +182,7 @@ class SessionRegistry(Protocol):
         in order. A session that has begun again since may be among them.
         """
 
-    async def erased(self, deletion: int) -> None:
+    async def mark_erased(self, deletion: int) -> None:
         """Delete the record of a deletion, down to the bytes: no other place holds the session's
         words now.
         """

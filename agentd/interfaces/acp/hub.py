@@ -168,7 +168,7 @@ class Hub:
             channel.watchers.pop(peer, None)
             self._forget_if_idle(session)
 
-    def wrote(self, session: SessionKey, message_id: str, peer: Peer) -> None:
+    def remember_author(self, session: SessionKey, message_id: str, peer: Peer) -> None:
         """Remember who sent a message: it is not shown its own words, and is asked first. The first
         sender of a message keeps that place until it leaves.
         """

@@ -175,7 +175,7 @@ class Prompts:
         storing: _MessageBeingStored,
     ) -> None:
         session, message_id = request.session, request.message_id
-        self._hub.wrote(session, message_id, peer)
+        self._hub.remember_author(session, message_id, peer)
         try:
             async with self._pictures.keep(pictures) as images:
                 ticket = await self._turns.submit(replace(request, images=images))

@@ -8,8 +8,8 @@ from typing import Any
 from agentd.core.compaction import Question
 from agentd.core.turn import MAIN
 from agentd.engine.budget import Charges
+from agentd.engine.hook_questions import HookQuestions
 from agentd.engine.loop import TurnLoop
-from agentd.engine.silent_turn import SilentTurns
 from agentd.engine.workers import Stopping
 from agentd.testing import ScriptedProvider, call
 
@@ -30,7 +30,7 @@ class SlowToSay:
         await asyncio.Event().wait()
 
 
-def silent_turns(world: Any, store: Any) -> SilentTurns:
+def silent_turns(world: Any, store: Any) -> HookQuestions:
     engine = world.engine
     stopping = Stopping()
     loop = TurnLoop(
@@ -43,7 +43,7 @@ def silent_turns(world: Any, store: Any) -> SilentTurns:
         stopping,
         max_model_calls=5,
     )
-    return SilentTurns(store, loop, engine.builder, engine.toolbox, world.clock, stopping)
+    return HookQuestions(store, loop, engine.builder, engine.toolbox, world.clock, stopping)
 
 
 QUESTION = Question("flush:1", "Be brief.", "What is to be kept?", (), frozenset())

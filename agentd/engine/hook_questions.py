@@ -1,4 +1,4 @@
-"""Silent turns beside a session: how a compaction hook talks to the model.
+"""The questions of compaction hooks: silent turns beside a session.
 
 Such a turn runs through the same loop as any other, but over the rows of the question, with only
 the tools that the question names, and its events are dropped. It takes no place in the queue,
@@ -11,7 +11,6 @@ import asyncio
 
 from agentd.core.compaction import Answer, Question
 from agentd.core.errors import ProviderError
-from agentd.core.event import TurnEvent
 from agentd.core.ports import Clock, Inbox
 from agentd.core.prompt import Effect
 from agentd.core.turn import Failure, Origin, Receipt, SessionKey, Turn, TurnRequest
@@ -20,22 +19,13 @@ from agentd.engine.durable import when_space
 from agentd.engine.loop import TurnLoop
 from agentd.engine.progress import Progress, log_context
 from agentd.engine.toolbox import Toolbox
+from agentd.engine.watchers import NullSink
 from agentd.engine.workers import Stopping
 
 _GIVEN_UP = Failure("given_up", "The question was not answered in time.")
 
 
-class NullSink:
-    """An audience that drops the events of turns that nobody watches."""
-
-    def emit(self, event: TurnEvent) -> None:
-        """Drop the event."""
-
-    async def wait_room(self, session: SessionKey) -> None:
-        """Return at once: nobody watches."""
-
-
-class SilentTurns:
+class HookQuestions:
     """Asks the model the questions of compaction hooks."""
 
     def __init__(
@@ -78,7 +68,7 @@ class SilentTurns:
             if error.away:  # the next question with this key resumes the turn
                 await when_space(self._clock, self._store.park, receipt.turn_id)
             else:
-                await self._loop.failed(progress, Failure.of(error))
+                await self._loop.end_failed(progress, Failure.of(error))
             raise
         except asyncio.CancelledError:
             if self._stopping.is_set:
@@ -96,7 +86,7 @@ class SilentTurns:
         """
         receipt = await when_space(self._clock, self._store.receive, request)
         if receipt.ended is None:
-            await self._loop.failed(progress, _GIVEN_UP)
+            await self._loop.end_failed(progress, _GIVEN_UP)
         return receipt.ended
 
     def _answer(self, turn: Turn) -> Answer:
