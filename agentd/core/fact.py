@@ -320,7 +320,8 @@ class ErasureReport(Struct, frozen=True):
     that are not listed. `pending` are places still to be erased; `waits` means that they only wait
     for a running turn to end. `backups` are copies that may still contain it. `besides` are places
     where more of the user's own words than the fact were erased because they could not be told
-    apart.
+    apart. `goes` are sentences that would be erased, listed by the preview of a text alone; then
+    `more` counts those that are not listed.
     """
 
     places: Mapping[str, int] = field(default_factory=dict)
@@ -330,6 +331,7 @@ class ErasureReport(Struct, frozen=True):
     more: int = 0
     besides: tuple[str, ...] = ()
     waits: bool = False
+    goes: tuple[Mention, ...] = ()
 
     def __add__(self, other: ErasureReport) -> ErasureReport:
         """Combine two reports; the mentions are numbered anew."""
@@ -347,6 +349,7 @@ class ErasureReport(Struct, frozen=True):
             tuple(dict.fromkeys((*self.besides, *other.besides))),
             any((self.waits, other.waits))
             and all(one.waits for one in (self, other) if one.pending),
+            (*self.goes, *other.goes),
         )
 
     @property

@@ -173,6 +173,19 @@ def test_lines_are_named_by_their_numbers(daemon: ScriptedDaemon, argv: tuple[st
     assert asked(daemon, "forget")[0]["also"] == [1, 3]
 
 
+def test_a_text_is_shown_before_a_yes_is_asked_for(daemon: ScriptedDaemon) -> None:
+    sentence = {"n": 1, "where": "a.md:3", "text": "The boiler hums.", "others": ["a.md:9"]}
+    seen = {**NOTHING, "places": {"notes": 1}, "goes": [sentence], "dry_run": True}
+    daemon.on("_agentd/memory/forget", lambda params, wire: seen)
+    refused = runner.invoke(app, ["memory", "forget", "boiler"])
+    assert (refused.exit_code, "add --yes" in refused.output) == (2, True)
+    assert refused.output.startswith(
+        "The boiler hums.\n    a.md:3 and one place more\nwould be forgotten, with 1 in notes\n"
+    )
+    asked_for = {"text": "boiler", "dry_run": True}
+    assert daemon.params_of("_agentd/memory/forget") == [asked_for]
+
+
 def test_where_several_facts_may_be_meant_they_are_listed_with_their_ids(
     daemon: ScriptedDaemon,
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 from agentd.core.alert import NewAlert, alert_digest
 from agentd.core.beat import Beat, HeartbeatStatus, Outcome, Reason
 from agentd.core.errors import BudgetReached, InvalidRequest, NotFound, PathRefused
-from agentd.core.fact import ErasureReport
+from agentd.core.fact import ErasureReport, Mention
 from agentd.core.health import Problem
 from agentd.core.retention import Retained
 from agentd.core.search import Chunk, Fusion, Hit, IndexState, SearchQuery, SearchResult, Source
@@ -148,6 +148,20 @@ async def erased(text):
     return ErasureReport({"notes": 1}, pending=(text,))
 
 
+async def seen(text):
+    return ErasureReport({"notes": 1}, goes=(Mention(1, "a.md:3", f"The {text} is cold."),))
+
+
+async def test_a_text_is_shown_before_it_is_erased(memory):
+    told = await ask(memory, "memory/forget", {"text": "boiler", "dry_run": True})
+    assert [one["text"] for one in told["goes"]] == ["The boiler is cold."]
+    assert MEMORY["forget"].show(told).splitlines() == [
+        "The boiler is cold.",
+        "    a.md:3",
+        "would be forgotten, with 1 in notes",
+    ]
+
+
 async def test_any_text_is_erased(memory):
     told = await ask(memory, "memory/forget", {"text": "boiler"})
     assert (told["places"], told["pending"]) == ({"notes": 1}, ["boiler"])
@@ -160,7 +174,9 @@ async def test_an_export_leaves_the_index_as_it_is(memory):
 
 @pytest.fixture
 def memory(workspace):
-    return methods(MEMORY, MemoryCommands(workspace, Recall(workspace), Index(), exported, erased))
+    return methods(
+        MEMORY, MemoryCommands(workspace, Recall(workspace), Index(), exported, erased, seen)
+    )
 
 
 async def test_status_has_its_shape(store, turns, clock):
@@ -318,7 +334,7 @@ async def test_search_and_read(memory):
 
 async def test_a_search_asks_for_what_is_given_and_leaves_the_rest_to_the_settings(workspace):
     recall = Recall(workspace)
-    routes = methods(MEMORY, MemoryCommands(workspace, recall, Index(), exported, erased))
+    routes = methods(MEMORY, MemoryCommands(workspace, recall, Index(), exported, erased, seen))
     await ask(routes, "memory/search", {"query": "tea"})
     assert recall.asked == SearchQuery("tea", limit=5)
     more = {"max_tokens": 9, "min_score": 0, "recency": False, "half_life_days": 7, "fusion": "rrf"}
@@ -334,8 +350,9 @@ async def test_the_state_of_the_index_names_the_embedder_and_what_is_wrong(works
         Index(),
         exported,
         erased,
-        lambda: {"provider": "static", "why": "configured"},
-        lambda: (Problem("embedder_failed", "it is away", "call it"),),
+        erased,
+        embedder=lambda: {"provider": "static", "why": "configured"},
+        problems=lambda: (Problem("embedder_failed", "it is away", "call it"),),
     )
     routes = methods(MEMORY, commands)
     status = await ask(routes, "memory/status")
@@ -393,7 +410,9 @@ async def test_an_unclear_edit_changes_nothing(memory, workspace):
 
 async def test_the_index_is_rebuilt_until_nothing_is_pending(workspace):
     index = Index()
-    routes = methods(MEMORY, MemoryCommands(workspace, Recall(workspace), index, exported, erased))
+    routes = methods(
+        MEMORY, MemoryCommands(workspace, Recall(workspace), index, exported, erased, seen)
+    )
     assert (await ask(routes, "memory/index"))["pending"] == 0
     assert index.steps == ["rebuild", "idle"]
     tree = await ask(routes, "memory/tree")

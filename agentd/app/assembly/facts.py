@@ -21,7 +21,7 @@ from agentd.app.logs import OpenLog
 from agentd.core.erasure import Erasure
 from agentd.core.errors import ProviderError
 from agentd.core.event import FactsChanged
-from agentd.core.fact import ErasureReport
+from agentd.core.fact import ErasureReport, Fact, Mention
 from agentd.core.health import Problem
 from agentd.core.paths import prompt
 from agentd.core.ports import CompactionHook, ContextSource, EventSink, Recall, Transcripts
@@ -92,11 +92,23 @@ class FactParts(Struct, frozen=True, kw_only=True):
         StorageError.
         """
         report = await self.forgetting.erase_text(text)
-        if self.learnt is None:
+        saying = await self._facts_saying(text)
+        if self.learnt is None or not saying:
             return report
-        book, erasure = self.learnt.book, Erasure(sentences=(text,))
-        saying = [f.id for f in await book.all() if f.text and erasure.found(f.text)]
-        return report + await book.forget(saying) if saying else report
+        return report + await self.learnt.book.forget([fact.id for fact in saying])
+
+    async def preview_erasure(self, text: str) -> ErasureReport:
+        """Return what `erase` would erase, facts first. Raises what it raises."""
+        saying = await self._facts_saying(text)
+        goes = tuple(Mention(n, fact.id, fact.text) for n, fact in enumerate(saying, start=1))
+        facts = ErasureReport({"facts": len(saying)} if saying else {}, goes=goes)
+        return facts + await self.forgetting.preview_text(text)
+
+    async def _facts_saying(self, text: str) -> list[Fact]:
+        if self.learnt is None:
+            return []
+        erasure = Erasure(sentences=(text,))
+        return [f for f in await self.learnt.book.all() if f.text and erasure.found(f.text)]
 
     async def counts(self) -> dict[str, Any]:
         """Return the counts of `FactsService.counts`, if facts are on, and the status of

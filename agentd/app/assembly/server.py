@@ -270,8 +270,9 @@ def _memory(parts: Parts) -> MemoryCommands:
         memory.indexer,
         memory.embedders.exporter.export,
         parts.facts.erase,
-        memory.embedders.status,
-        memory.problems,
+        parts.facts.preview_erasure,
+        embedder=memory.embedders.status,
+        problems=memory.problems,
     )
 
 

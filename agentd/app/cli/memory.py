@@ -14,12 +14,11 @@ from agentd.app.cli import progress
 from agentd.app.cli.ask import agree, answer, ask, fit_to_terminal
 from agentd.app.cli.declared import add_all, group_of
 from agentd.app.cli.hits import HitLook, degraded_text, hits_text
-from agentd.app.cli.report import note, reporting, show
+from agentd.app.cli.report import note, reporting, say, show
 from agentd.app.cli.text_files import read_stdin
 from agentd.core.errors import InvalidRequest
 from agentd.interfaces.commands.history import HISTORY
 from agentd.interfaces.commands.memory import MEMORY, text_of
-from agentd.interfaces.commands.plain import visible
 from agentd.interfaces.commands.proposals import PROPOSALS
 
 _SOURCES = ("notes", "sessions")
@@ -84,12 +83,14 @@ def _forget(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: bool,
 ) -> None:
-    command, text = MEMORY["forget"], given["text"]
+    command = MEMORY["forget"]
     with reporting(as_json=as_json):
-        agree(
-            f"Erase every sentence that says {visible(text)!r}, for good?", yes=yes, ask=not as_json
-        )
-        result = ask(command.path, within=command.seconds, text=text)
+        if not (yes or given["dry_run"]):
+            if not as_json:
+                seen = ask(command.path, within=command.seconds, **{**given, "dry_run": True})
+                say(fit_to_terminal(command.show(seen)))
+            agree("Erase this for good?", yes=False, ask=not as_json)
+        result = ask(command.path, within=command.seconds, **given)
         show(result, lambda told: fit_to_terminal(command.show(told)), as_json=as_json)
 
 

@@ -47,6 +47,21 @@ def forgotten(result: Answer, seen: Mapping[str, str]) -> str:
     return "\n".join([*facts, erased(result, is_done=False), *how])
 
 
+def text_erased(result: Answer) -> str:
+    """Return what was erased of a text; for a dry run, the sentences that would be erased."""
+    if not result["dry_run"]:
+        return erased(result)
+    if not result["goes"]:
+        return "agentd keeps no sentence that says this where it may erase it"
+    lines = [
+        f"{visible(one['text'])}\n    {place_in_words(one['where'], one['others'])}"
+        for one in result["goes"]
+    ]
+    if result["more"]:
+        lines.append(f"… and {result['more']} more")
+    return "\n".join([*lines, erased({**result, "more": 0}, is_done=False)])
+
+
 def erased(result: Answer, *, is_done: bool = True) -> str:
     """Return in how many places it was (or, without `is_done`, would be) erased, and what
     remains.

@@ -118,11 +118,13 @@ class MemoryCommands:
         index: Indexing,
         export: Callable[[], Awaitable[dict[str, Any]]],
         erase: Callable[[str], Awaitable[ErasureReport]],
+        preview: Callable[[str], Awaitable[ErasureReport]],
+        *,
         embedder: Callable[[], Mapping[str, str]] = dict,
         problems: Callable[[], Sequence[Problem]] = tuple,
     ) -> None:
         """`export` makes a quicker form of the embedder's model, and says what it made; `erase` masks words
-        wherever agentd wrote them; `embedder` answers `{provider, why}`, and `problems` are those of the
+        wherever agentd wrote them, and `preview` tells which that would be; `embedder` answers `{provider, why}`, and `problems` are those of the
         index and what it is made from.
         """
         self._workspace = workspace
@@ -130,6 +132,7 @@ class MemoryCommands:
         self._index = index
         self._export = export
         self._erase = erase
+        self._preview = preview
         self._embedder = embedder
         self._problems = problems
 
@@ -305,12 +308,20 @@ class MemoryCommands:
             "problems": [problem.as_json() for problem in self._problems()],
         }
 
-    @MEMORY.command(fact_words.erased, seconds=ERASING_SECONDS)
+    @MEMORY.command(fact_words.text_erased, seconds=ERASING_SECONDS)
     async def forget(
-        self, text: Annotated[str, Param("Words; every sentence that has them is erased.")]
+        self,
+        text: Annotated[str, Param("Words; every sentence that has them is erased.")],
+        *,
+        dry_run: Annotated[
+            bool, Param("Only show the sentences that would be erased.", ("--dry-run",))
+        ] = False,
     ) -> dict[str, Any]:
         """Erase a text wherever agentd keeps it."""
-        return (await self._erase(text)).as_json()
+        forget = self._preview if dry_run else self._erase
+        report = await forget(text)
+        goes = [sentence.as_json() for sentence in report.goes]
+        return {**report.as_json(), "goes": goes, "dry_run": dry_run}
 
     async def _screened(self, path: str, intent: FileIntent) -> tuple[Suspicion, ...]:
         """Return what looks like an attack in a change of a file that prompts carry. The owner is

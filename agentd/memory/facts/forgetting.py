@@ -13,7 +13,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import structlog
@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from agentd.core.erasure import MASK, Erasure, PlacedWords, StoredText, UntracedFact, join_erasures
 from agentd.core.errors import AgentdError, Busy, InvalidRequest, NotFound
-from agentd.core.fact import ErasureReport, Evidence, Fact, ForgetRequest
+from agentd.core.fact import ErasureReport, Evidence, Fact, ForgetRequest, Mention
 from agentd.core.failpoints import hit
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, Eraser, ErasureStore, SearchableTexts
@@ -132,8 +132,24 @@ class Traces:
             async for texts in source.texts(survey):
                 await asyncio.to_thread(survey.add, texts)
                 if counts is not None:
-                    found = await asyncio.to_thread(_count, texts, erasure, source.name)
-                    counts.update({source.name: found} if found else {})
+                    found = await asyncio.to_thread(_masked, texts, erasure, source.name)
+                    counts.update({source.name: len(found)} if found else {})
+
+    async def sentences(
+        self, erasure: Erasure, counts: Counter[str]
+    ) -> Mapping[str, Sequence[str]]:
+        """Return the passages that would be masked without a model, each with its places. `counts`
+        gets how many texts of each place have some.
+        """
+        found: dict[str, list[str]] = {}
+        for source in self._texts:
+            async for texts in source.texts():
+                for one in await asyncio.to_thread(_masked, texts, erasure, source.name):
+                    counts[source.name] += 1
+                    for start, end in erasure.found(one.text, one.where, begins=0):
+                        places = found.setdefault(one.text[start:end], [])
+                        places += [one.where] if one.where not in places else []
+        return found
 
     async def _nearest(self, text: str) -> Sequence[Near]:
         if self._near is None:
@@ -170,13 +186,13 @@ def _marks_of_quote(row: StoredText, evidence: Evidence) -> Iterator[PlacedWords
         at += len(words) + len(MASK)
 
 
-def _count(texts: Sequence[StoredText], erasure: Erasure, place: str) -> int:
-    """Return how many of the texts would be masked without a model."""
-    return sum(
-        bool(erasure.found(one.text, one.where, begins=0))
+def _masked(texts: Sequence[StoredText], erasure: Erasure, place: str) -> list[StoredText]:
+    """Return those of the texts that would be masked without a model."""
+    return [
+        one
         for one in texts
-        if not (one.by_user and place == "notes")
-    )
+        if not (one.by_user and place == "notes") and erasure.found(one.text, one.where, begins=0)
+    ]
 
 
 _AGAIN = 5.0  # seconds until a failed place is tried again
@@ -305,6 +321,30 @@ class Forgetting:
         """Erase every sentence that contains these words, whatever the facts are. Raises
         InvalidRequest for a text that is too short or too common, StorageError, WorkspaceError.
         """
+        await self._require_telling(text)
+        await self._store.begin(Erasure(sentences=(text,)))
+        hit("erasure.begun")
+        return await self.carry_out()
+
+    async def preview_text(self, text: str) -> ErasureReport:
+        """Return what `erase_text` would erase: the sentences, and in how many texts of each place
+        they stand. Raises what it raises.
+        """
+        await self._require_telling(text)
+        erasure = Erasure(sentences=(text,))
+        counts: Counter[str] = Counter()
+        found = await self._traces.sentences(erasure, counts)
+        goes = tuple(
+            Mention(n, places[0], sentence, tuple(places[1:]))
+            for n, (sentence, places) in enumerate(islice(found.items(), _SHOWN), start=1)
+        )
+        more = len(found) - len(goes)
+        return ErasureReport(
+            dict(counts), backups=await self._backups(erasure), more=more, goes=goes
+        )
+
+    async def _require_telling(self, text: str) -> None:
+        """Raise InvalidRequest if too much would be erased by a text."""
         words = words_of(text)
         survey = Survey([UntracedFact("", text)], is_thorough=True)
         if len(words) == 1:
@@ -314,9 +354,6 @@ class Forgetting:
             raise InvalidRequest(
                 f"too much would be erased by {text!r}", cure="name it by more words"
             )
-        await self._store.begin(Erasure(sentences=(text,)))
-        hit("erasure.begun")
-        return await self.carry_out()
 
     async def run(self) -> None:
         """Finish what an earlier run or a failure left over, until cancelled."""

@@ -522,10 +522,27 @@ async def test_a_text_goes_with_its_whole_sentences(home):
     assert home.holding("hamster is called") == set()
 
 
+async def test_the_sentences_of_a_text_are_shown_before_they_go(home):
+    await plant(home)
+    before, forgetting = await home.said(), home.forgetting(None)
+    shown = await forgetting.preview_text("hamster is called quastel")
+    assert {one.text for one in shown.goes} >= {
+        "My hamster is called Quastel.",
+        "Noted: your hamster is called Quastel.",
+    }
+    assert "What now?" not in str(shown.goes)
+    assert await home.said() == before
+    report = await forgetting.erase_text("hamster is called quastel")
+    assert {place for place, count in report.places.items() if count} >= set(shown.places)
+    assert (await forgetting.preview_text("hamster is called quastel")).goes == ()
+
+
 @pytest.mark.parametrize("text", ["", " ", "a", "!?", "th"])
 async def test_what_says_too_little_is_not_erased(home, text):
     with pytest.raises(InvalidRequest):
         await home.forgetting(None).erase_text(text)
+    with pytest.raises(InvalidRequest):
+        await home.forgetting(None).preview_text(text)
 
 
 async def test_a_word_that_stands_in_every_other_text_is_not_erased(home):
