@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 
 from msgspec import Struct, field
 
@@ -79,18 +79,6 @@ class EnginePorts(Struct, frozen=True):
     stopping: Stopping = field(default_factory=Stopping)
 
 
-class PromptTexts(Struct, frozen=True):
-    """agentd's own texts for the model: the system prompt of conversations (`system`) and of light
-    turns (`light`), and the instructions for a summary (`summary`).
-    """
-
-    system: str
-    light: str
-    summary: str
-    # By name of a tool: added to `system` in turns that have the tool.
-    of_tools: Mapping[str, str] = field(default_factory=dict)
-
-
 class Engine(Struct, frozen=True):
     """The assembled engine: `sessions` runs turns, the other parts report on them."""
 
@@ -118,15 +106,17 @@ def slice_tokens(limits: Thresholds) -> int:
 
 def build_engine(
     ports: EnginePorts,
-    wording: PromptTexts,
+    instructions: Instructions,
     limits: Thresholds,
     *,
+    summary_prompt: str,
     agent: AgentSettings,
     compaction: CompactionSettings,
     price: Callable[[str, Usage], float],
 ) -> Engine:
-    """Return an engine that is ready to be opened; nothing is read or written yet. `price` returns
-    the US dollars that a usage of a model costs.
+    """Return an engine that is ready to be opened; nothing is read or written yet. `summary_prompt`
+    asks for a summary where the settings name no other; `price` returns the US dollars that a usage
+    of a model costs.
     """
     store, clock = ports.store, ports.clock
     stopping = ports.stopping
@@ -146,10 +136,9 @@ def build_engine(
         max_model_calls=agent.max_model_calls,
         redactor=redactor,
     )
-    instructions = Instructions(wording.system, wording.light, wording.of_tools)
     builder = PromptGatherer(ports.sources, toolbox, clock, provider, instructions, ports.offer)
     completions = ports.completions or Completions(provider, charges, stopping=stopping)
-    summariser = _summariser(completions, clock, wording, limits, compaction)
+    summariser = _summariser(completions, clock, summary_prompt, limits, compaction)
     shrink = Compaction(store, ports.hooks, summariser, clock, limits, compaction)
     questions = HookQuestions(store, loop, builder, toolbox, clock, stopping)
     queue = SessionQueue(agent.max_queued, agent.max_concurrent_turns)
@@ -187,14 +176,14 @@ def _toolbox(ports: EnginePorts, agent: AgentSettings, grants: Grants) -> Toolbo
 def _summariser(
     completions: Completions,
     clock: Clock,
-    wording: PromptTexts,
+    prompt: str,
     limits: Thresholds,
     settings: CompactionSettings,
 ) -> Summariser:
     return Summariser(
         completions,
         clock,
-        settings.summary_prompt or wording.summary,
+        settings.summary_prompt or prompt,
         settings.summary_model,
         slice_tokens(limits),
         longest_summary(limits.window),

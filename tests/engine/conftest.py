@@ -15,9 +15,10 @@ from agentd.core.ports import Approver, Provider, Tool
 from agentd.core.prompt import ContextBlock
 from agentd.core.transcript import NOTHING_OFFERED
 from agentd.core.turn import MAIN, SessionKey, Turn, TurnRequest
-from agentd.engine.assembly import EnginePorts, PromptTexts, build_engine, slice_tokens
+from agentd.engine.assembly import EnginePorts, build_engine, slice_tokens
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.plan import thresholds
+from agentd.engine.context import Instructions
 from agentd.engine.queue import Ticket
 from agentd.engine.settings import AgentSettings
 from agentd.interfaces.tools.memory_write import MemoryWrite
@@ -88,8 +89,9 @@ class World:
                 offer=self.offer,
                 record=SqliteServiceRecord(self.db, self.clock, self.service),
             ),
-            PromptTexts("You are the agent.", "Light.", "Summarise."),
+            Instructions("You are the agent.", "Light."),
             limits,
+            summary_prompt="Summarise.",
             agent=self.settings,
             compaction=self.compaction_settings,
             price=lambda model, usage: usage.total_tokens / 1000,

@@ -19,9 +19,10 @@ from agentd.core.ports import Tool
 from agentd.core.prompt import Prompt
 from agentd.core.turn import MAIN, Origin, PromptScope, SessionKey, SessionKind, Turn, TurnRequest
 from agentd.core.workspace import Reader
-from agentd.engine.assembly import EnginePorts, PromptTexts, build_engine, slice_tokens
+from agentd.engine.assembly import EnginePorts, build_engine, slice_tokens
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.plan import thresholds
+from agentd.engine.context import Instructions
 from agentd.engine.settings import AgentSettings
 from agentd.engine.watchers import TurnEndCallback, Watchers
 from agentd.interfaces.tools.memory_read import MemoryRead
@@ -181,8 +182,9 @@ class House:
                 sources=(Injection(self.files, chosen),),
                 hooks=(flush,),
             ),
-            PromptTexts("You are the agent.", "You were woken.", "Summarise."),
+            Instructions("You are the agent.", "You were woken."),
             limits,
+            summary_prompt="Summarise.",
             agent=AgentSettings(),
             compaction=CompactionSettings(background=False),
             price=lambda model, usage: 0.0,

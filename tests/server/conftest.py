@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 from acp import schema
 
-from agentd.app.assembly.server import build_access
+from agentd.app.assembly.server import ClientUses, build_access
 from agentd.core.compaction import CompactionReport
 from agentd.core.event import TextChunk, TurnEnded, TurnStarted
 from agentd.core.message import Text
 from agentd.core.transcript import AvailableChoices, NewRow, RowRole
 from agentd.core.turn import Receipt, StopReason, Turn, TurnRequest, Usage
-from agentd.interfaces.acp.acp_sessions import Services
+from agentd.interfaces.acp.acp_sessions import SessionHooks
 from agentd.interfaces.acp.hub import Hub
 from agentd.interfaces.acp.peer import Clients
 from agentd.interfaces.acp.permissions import Permissions
@@ -327,7 +327,7 @@ def open_house(short_path):
     """A function that opens a house: settings, own methods and place may be chosen."""
 
     @asynccontextmanager
-    async def open_(settings=None, methods=None, path=None, services=None, **options):
+    async def open_(settings=None, methods=None, path=None, hooks=None, uses=None, **options):
         settings = settings or ServerSettings()
         clock = FakeClock()
         most = settings.max_sessions_per_client
@@ -342,7 +342,10 @@ def open_house(short_path):
             clients=clients,
             methods=methods or {},
             clock=clock,
-            services=Services(**{"erase": store.delete, "offer": OFFER, **(services or {})}),
+            uses=ClientUses(
+                SessionHooks(**{"erase": store.delete, **(hooks or {})}),
+                **{"offer": OFFER, **(uses or {})},
+            ),
         )
         server = Server(settings, access, hub=hub, clients=clients, clock=clock, **options)
         place = path or short_path / "agentd.sock"

@@ -122,7 +122,7 @@ async def test_a_fork_has_the_same_history_and_kind_and_a_life_of_its_own(house,
 
 async def test_who_leaves_what_runs_behind_cancels_nothing_and_has_left(open_house):
     left = []
-    async with open_house(services={"closed": left.append}) as house:
+    async with open_house(hooks={"closed": left.append}) as house:
         client = await (await house.client()).hello()
         key = await client.new()
         await client.call("session/close", {"sessionId": key, "_meta": {"agentd/cancel": False}})
@@ -163,7 +163,7 @@ async def test_a_session_at_work_is_not_deleted(open_house):
     async def busy(session):
         raise Busy("it is at work", cure="wait")
 
-    async with open_house(services={"erase": busy}) as house:
+    async with open_house(hooks={"erase": busy}) as house:
         client = await (await house.client()).hello()
         error = await client.fail("session/delete", {"sessionId": await client.new()})
         assert (error["code"], error["data"]["cure"]) == (-32012, "wait")
@@ -206,7 +206,7 @@ async def test_commands_are_advertised_with_what_may_follow_them(open_house):
         return f"done: {text}"
 
     more = (SlashCommand("remember", "Note something", act, "what"),)
-    async with open_house(services={"commands": more}) as house:
+    async with open_house(uses={"commands": more}) as house:
         client = await (await house.client()).hello()
         key = await client.new()
         await client.call("session/list")
@@ -232,7 +232,7 @@ async def test_the_model_of_a_session_is_said_and_chosen_in_words(house):
 
 async def test_whoever_opens_a_session_or_speaks_is_noticed_and_who_asks_is_not(open_house):
     opened = []
-    async with open_house(services={"on_session": lambda: opened.append(1)}) as house:
+    async with open_house(hooks={"on_session": lambda: opened.append(1)}) as house:
         client = await (await house.client()).hello()
         await client.call("session/list")
         assert opened == []

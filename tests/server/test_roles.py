@@ -57,7 +57,7 @@ async def club(open_house):
 
     methods = {name: method(name) for name in OWN}
     commands = (SlashCommand("remember", "Keep a fact", remember),)
-    async with open_house(methods=methods, services={"commands": commands}) as house:
+    async with open_house(methods=methods, uses={"commands": commands}) as house:
         house.reached = reached
         house.owner = await (await house.client()).hello("owner")
         for key in (GROUP, "group:other", "chat:1"):

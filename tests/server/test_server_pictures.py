@@ -37,7 +37,7 @@ def blobs():
 
 @pytest.fixture
 async def house(open_house, blobs):
-    async with open_house(services={"blobs": blobs}) as opened:
+    async with open_house(uses={"blobs": blobs}) as opened:
         yield opened
 
 
@@ -60,7 +60,7 @@ async def test_images_are_advertised_exactly_when_they_fit_a_frame(
 ):
     given = {} if image is None else {"max_image_bytes": image}
     settings = ServerSettings(max_frame_bytes=frame, **given)
-    async with open_house(settings, services={"blobs": blobs}) as house:
+    async with open_house(settings, uses={"blobs": blobs}) as house:
         can, meta = await capability(house)
         assert can is takes
         assert meta["agentd/maxFrameBytes"] == frame
@@ -76,7 +76,7 @@ async def test_images_are_advertised_exactly_when_they_fit_a_frame(
 
 async def test_the_largest_image_fits_a_frame_with_a_long_message(open_house, blobs):
     settings = ServerSettings()
-    async with open_house(settings, services={"blobs": blobs}) as house:
+    async with open_house(settings, uses={"blobs": blobs}) as house:
         client = await (await house.client()).hello()
         key = await client.new()
         largest = PICTURE + bytes(settings.max_image_bytes - len(PICTURE))
@@ -136,7 +136,7 @@ async def test_a_full_disk_accepts_nothing(open_house):
         def keep(self, pictures):
             raise StorageFull(cure="make room")
 
-    async with open_house(services={"blobs": Full()}) as house:
+    async with open_house(uses={"blobs": Full()}) as house:
         client = await (await house.client()).hello()
         key = await client.new()
         error = await client.fail("session/prompt", asked(key, block()))
@@ -188,7 +188,7 @@ async def test_many_large_images_are_shown_to_a_client_that_reads_slowly(house):
 
 async def test_an_image_larger_than_a_frame_is_told_in_words(open_house, blobs):
     settings = ServerSettings(max_frame_bytes=ROOM)
-    async with open_house(settings, services={"blobs": blobs}) as house:
+    async with open_house(settings, uses={"blobs": blobs}) as house:
         client = await (await house.client()).hello()
         key = await client.new()
         async with blobs.keep([PICTURE + bytes(ROOM)]) as images:

@@ -13,9 +13,10 @@ from agentd.app.assembly.tools import ToolParts
 from agentd.core.errors import ConfigError
 from agentd.core.paths import prompt
 from agentd.core.ports import Approver, TurnAudience
-from agentd.engine.assembly import Engine, EnginePorts, PromptTexts, build_engine
+from agentd.engine.assembly import Engine, EnginePorts, build_engine
 from agentd.engine.compaction.plan import smallest_window
 from agentd.engine.completion import Completions
+from agentd.engine.context import Instructions
 from agentd.providers.assembly import ProviderModel
 from agentd.storage.ledger import SqliteServiceRecord
 from agentd.workspace.injection import Injection
@@ -62,13 +63,9 @@ async def open_engine(
     )
     engine = build_engine(
         ports,
-        PromptTexts(
-            prompt("system"),
-            prompt("light"),
-            prompt("summary"),
-            {"remember": prompt("system_facts")},
-        ),
+        Instructions(prompt("system"), prompt("light"), {"remember": prompt("system_facts")}),
         runtime.limits,
+        summary_prompt=prompt("summary"),
         agent=runtime.config.agent,
         compaction=runtime.config.compaction,
         price=runtime.budget.price,

@@ -19,11 +19,12 @@ from agentd.app.assembly.parts import Parts
 from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.loop_delay import Delays
 from agentd.core.errors import FactsOff
-from agentd.core.ports import Approver, Clock, SessionStore
+from agentd.core.ports import Approver, Blobs, Clock, SessionStore
+from agentd.core.transcript import NOTHING_OFFERED, AvailableChoices
 from agentd.core.turn import Origin, SessionKey
 from agentd.engine.workers import DAY
 from agentd.interfaces.acp import declared
-from agentd.interfaces.acp.acp_sessions import AcpSessions, ServerOffers, Services, SessionView
+from agentd.interfaces.acp.acp_sessions import AcpSessions, ServerOffers, SessionHooks, SessionView
 from agentd.interfaces.acp.connection import Access, Routes
 from agentd.interfaces.acp.hub import Hub
 from agentd.interfaces.acp.importer import Importer
@@ -133,9 +134,25 @@ def build_server(
         clients=audience.clients,
         methods=methods,
         clock=clock,
-        services=_services(parts, commands, audience.approver, on_session),
+        uses=_client_uses(parts, commands, audience.approver, on_session),
     )
     return Server(settings, access, hub=audience.hub, clients=audience.clients, clock=clock)
+
+
+class ClientUses(Struct, frozen=True):
+    """What clients have of other parts of agentd, besides turns and stored sessions.
+
+    `hooks` are called for what happens to sessions, `offer` has the available choices, `commands`
+    are the slash commands of other parts, `blobs` stores images, `patience` is how long prompts
+    wait for the model's service, and `add_mentioned` adds what a message mentions.
+    """
+
+    hooks: SessionHooks
+    offer: AvailableChoices = NOTHING_OFFERED
+    commands: tuple[SlashCommand, ...] = ()
+    blobs: Blobs | None = None
+    patience: timedelta = timedelta(0)
+    add_mentioned: AddMentioned | None = None
 
 
 def build_access(
@@ -148,22 +165,22 @@ def build_access(
     clients: Clients,
     methods: Mapping[str, Handler],
     clock: Clock,
-    services: Services,
+    uses: ClientUses,
 ) -> Access:
     """Build what clients may call: the methods of ACP, and `methods`, which only the owner may
     call. Tasks that store messages run in `group`.
     """
-    options = SessionOptions(store, hub, services.offer)
+    options = SessionOptions(store, hub, uses.offer)
     typed = declared.typed(CONVERSATION, ConversationCommands(turns, store, options))
-    pictures = Pictures(services.blobs, settings)
+    pictures = Pictures(uses.blobs, settings)
     prompts = Prompts(
         turns,
         hub,
-        Commands((*typed, *services.commands)),
+        Commands((*typed, *uses.commands)),
         pictures,
         group,
-        services.patience,
-        services.add_mentioned,
+        uses.patience,
+        uses.add_mentioned,
     )
     acp = AcpSessions(
         turns=turns,
@@ -172,7 +189,7 @@ def build_access(
         clients=clients,
         prompts=prompts,
         options=options,
-        services=services,
+        hooks=uses.hooks,
         view=SessionView(settings.replay_turns, clock.zone.key, settings.max_frame_bytes, pictures),
         group=group,
     ).routes()
@@ -351,23 +368,25 @@ def _graph(graph: GraphParts, clock: Clock) -> dict[str, Handler]:
     }
 
 
-def _services(
+def _client_uses(
     parts: Parts, commands: BuiltCommands, approver: Approver, on_session: Callable[[], None]
-) -> Services:
-    """Build what the other parts do for the session methods."""
+) -> ClientUses:
     learnt = parts.facts.learnt
-    return Services(
+    hooks = SessionHooks(
         erase=parts.erasure.delete,
-        offer=parts.model.offer,
-        commands=(*_typed_facts(commands), *declared.typed(HEARTBEAT, commands.heartbeat)),
         on_session=on_session,
         closed=learnt.learning.finish if learnt else lambda _: None,
         forked=learnt.learning.forked if learnt else None,
         kinds=parts.tools.kinds,
+        welcome=_welcome(parts, approver),
+    )
+    return ClientUses(
+        hooks,
+        offer=parts.model.offer,
+        commands=(*_typed_facts(commands), *declared.typed(HEARTBEAT, commands.heartbeat)),
         blobs=parts.stores.blobs,
         patience=parts.runtime.config.provider.patience,
         add_mentioned=_mentions(parts, approver),
-        welcome=_welcome(parts, approver),
     )
 
 

@@ -6,7 +6,6 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from typing import Any, Protocol
 
 import structlog
@@ -16,8 +15,8 @@ from msgspec.structs import replace
 from agentd import __version__
 from agentd.core.errors import AgentdError, InvalidRequest, NotFound
 from agentd.core.message import Image
-from agentd.core.ports import Blobs, SessionStore
-from agentd.core.transcript import NOTHING_OFFERED, AvailableChoices, Row, RowRole, SessionInfo
+from agentd.core.ports import SessionStore
+from agentd.core.transcript import Row, RowRole, SessionInfo
 from agentd.core.turn import MAIN, SessionKey
 from agentd.interfaces.acp import acp_schema
 from agentd.interfaces.acp.acp_schema import SessionCall
@@ -26,8 +25,7 @@ from agentd.interfaces.acp.hub import Hub, update_params
 from agentd.interfaces.acp.options import SessionOptions
 from agentd.interfaces.acp.peer import ClientRole, Clients, Peer, PeerReply, Profile, read_bind
 from agentd.interfaces.acp.pictures import Pictures
-from agentd.interfaces.acp.prompts import AddMentioned, Prompts, SessionTurns
-from agentd.interfaces.acp.slash_commands import SlashCommand
+from agentd.interfaces.acp.prompts import Prompts, SessionTurns
 from agentd.interfaces.acp.updates import Update, notice_updates, replay_updates, usage_update
 from agentd.interfaces.commands.sessions import (
     existing_key,
@@ -64,27 +62,20 @@ class ServerOffers(Protocol):
         """Ask the owner and use the servers; `tell` sends the client the outcome."""
 
 
-class Services(Struct, frozen=True):
-    """What the other parts of agentd do for the session methods.
+class SessionHooks(Struct, frozen=True):
+    """What the other parts of agentd do when a client opens, forks, leaves or deletes a session.
 
-    `erase` deletes a session for good, `offer` has the available choices, `commands` are the slash
-    commands of other parts. `on_session` is called whenever a client opens a session or sends a
-    message in it, `closed` when clients have left a session, `forked` with a session and its new
-    copy. `kinds` has the tools' kinds by name, for calls that are replayed; `blobs` stores images.
-    `patience` is how long prompts wait for the model's service, `add_mentioned` adds what a message
-    mentions, `welcome` takes the MCP servers that clients offer.
+    `erase` deletes a session for good. `on_session` is called whenever a client opens a session or
+    sends a message in it, `closed` when clients have left a session, `forked` with a session and
+    its new copy. `kinds` has the tools' kinds by name, for calls that are replayed; `welcome` takes
+    the MCP servers that clients offer.
     """
 
     erase: Callable[[SessionKey], Awaitable[None]]
-    offer: AvailableChoices = NOTHING_OFFERED
-    commands: tuple[SlashCommand, ...] = ()
     on_session: Callable[[], None] = lambda: None
     closed: Callable[[SessionKey], None] = lambda _: None
     forked: Callable[[SessionKey, SessionKey], Awaitable[None]] | None = None
     kinds: Mapping[str, str] = field(default_factory=dict)
-    blobs: Blobs | None = None
-    patience: timedelta = timedelta(0)
-    add_mentioned: AddMentioned | None = None
     welcome: ServerOffers | None = None
 
 
@@ -100,7 +91,7 @@ class AcpSessions:
         clients: Clients,
         prompts: Prompts,
         options: SessionOptions,
-        services: Services,
+        hooks: SessionHooks,
         view: SessionView,
         group: asyncio.TaskGroup,
     ) -> None:
@@ -111,7 +102,7 @@ class AcpSessions:
         self._clients = clients
         self._prompts = prompts
         self._options = options
-        self._services = services
+        self._hooks = hooks
         self._view = view
 
     def routes(self) -> Routes:
@@ -185,7 +176,7 @@ class AcpSessions:
         rows = await self._shown_rows(key)
         held = self._hub.hold(key, peer)
         try:
-            for seq, update in replay_updates(rows, self._services.kinds):
+            for seq, update in replay_updates(rows, self._hooks.kinds):
                 await self._replay(key, update, {"agentd/row": seq}, peer)
             while held:
                 await peer.wait_room()
@@ -212,8 +203,8 @@ class AcpSessions:
         key = new_key(source)
         require_no_secret(call.cwd, "cwd")
         await self._store.fork(source, key, call.cwd)
-        if self._services.forked is not None:
-            await self._services.forked(source, key)
+        if self._hooks.forked is not None:
+            await self._hooks.forked(source, key)
         await self._hub.attach(key, peer)
         return await self._opened(key, call, peer, {"sessionId": key})
 
@@ -227,7 +218,7 @@ class AcpSessions:
         if not self._hub.watchers(key):
             if call.cancels:
                 self._turns.cancel(key)
-            self._services.closed(key)
+            self._hooks.closed(key)
         return {}
 
     async def _delete(self, params: Params, peer: Peer) -> Params:
@@ -240,7 +231,7 @@ class AcpSessions:
                 "main always exists", cure="`agentd sessions delete main` empties it"
             )
         with suppress(NotFound):
-            await self._services.erase(key)
+            await self._hooks.erase(key)
             self._hub.detach(key, peer)
         return {}
 
@@ -294,7 +285,7 @@ class AcpSessions:
     async def _prompt(self, params: Params, peer: Peer) -> Params:
         call = acp_schema.parse_prompt(params)
         key = await existing_key(self._store, call.session_id)
-        self._services.on_session()
+        self._hooks.on_session()
         return await self._prompts.prompt(key, call, peer)
 
     def _cancel(self, params: Params, peer: Peer) -> None:
@@ -305,7 +296,7 @@ class AcpSessions:
     async def _opened(
         self, key: SessionKey, call: SessionCall, peer: Peer, result: Params
     ) -> PeerReply:
-        self._services.on_session()
+        self._hooks.on_session()
         role = peer.role
         history = await self._store.load(key)
         if role.is_owner:
@@ -324,11 +315,11 @@ class AcpSessions:
             for update in notice_updates(text, "mcp_servers"):
                 peer.notify("session/update", update_params(key, update))
 
-        if self._services.welcome is None or not peer.role.is_owner or peer.profile.denies:
+        if self._hooks.welcome is None or not peer.role.is_owner or peer.profile.denies:
             tell(_NO_MCP)
             return
         try:
-            await self._services.welcome(key, offers, tell)
+            await self._hooks.welcome(key, offers, tell)
         except AgentdError as error:
             tell(f"{_NO_MCP} {error.message}")
         except Exception:  # one client's offer must not end the others

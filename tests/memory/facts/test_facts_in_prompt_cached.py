@@ -13,9 +13,10 @@ from agentd.core.fact import Category, Fact, FactSource, FactStatus
 from agentd.core.prompt import Prompt
 from agentd.core.turn import MAIN, TurnRequest
 from agentd.engine import tokens
-from agentd.engine.assembly import EnginePorts, PromptTexts, build_engine
+from agentd.engine.assembly import EnginePorts, build_engine
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.plan import thresholds
+from agentd.engine.context import Instructions
 from agentd.engine.settings import AgentSettings
 from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.facts_in_prompt import FactsInPrompt
@@ -88,8 +89,9 @@ async def talk(*, renewing: bool = False) -> Talk:
     )
     engine = build_engine(
         ports,
-        PromptTexts("You are an agent. " * 100, "light", "summary"),
+        Instructions("You are an agent. " * 100, "light"),
         thresholds(200_000, 4000),
+        summary_prompt="summary",
         agent=AgentSettings(),
         compaction=CompactionSettings(background=False),
         price=lambda model, usage: 0.0,
