@@ -17,10 +17,15 @@ def bodies(model: ScriptedProvider) -> list[dict[str, Any]]:
     return [request_body(prompt, ProviderSettings(), "claude") for prompt in model.prompts]
 
 
-def told(body: dict[str, Any], most: int) -> str:
-    """Where the bytes are, for whoever has added some."""
+def told(body: dict[str, Any], size: int, most: int) -> str:
+    """How many bytes are too many and where they are, for whoever has added some."""
+    over = f"{size} B are {size - most + 1} B too many, the bound is below {most} B"
     lines = [f"  {number:5} B  {name}" for name, number in parts(body)]
-    return "\n".join([f"the bound is {most} B; docs/tools.md says what to do", *lines])
+    return "\n".join([f"{over}; docs/tools.md says what to do", *lines])
+
+
+def test_the_message_of_a_bound_names_the_bytes_that_are_too_many() -> None:
+    assert told({"system": [], "tools": []}, 8200, 8192).startswith("8200 B are 9 B too many")
 
 
 async def test_a_conversation_carries_no_more_than_its_bound(
@@ -29,7 +34,8 @@ async def test_a_conversation_carries_no_more_than_its_bound(
     ticket = await untouched.engine.sessions.submit(TurnRequest(MAIN, WORDS, "1"))
     await ticket.wait()
     (body,) = bodies(model)
-    assert prompt_bytes(body) - len(WORDS) < OF_A_CONVERSATION, told(body, OF_A_CONVERSATION)
+    size = prompt_bytes(body) - len(WORDS)
+    assert size < OF_A_CONVERSATION, told(body, size, OF_A_CONVERSATION)
     assert "# Project Context" in body["system"][1]["text"]
 
 
@@ -63,5 +69,6 @@ async def test_a_light_beat_carries_no_more_than_its_bound_each_time(
     found = bodies(model)
     assert len(found) == 3
     for body in found:
-        assert prompt_bytes(body) < OF_A_BEAT, told(body, OF_A_BEAT)
+        size = prompt_bytes(body)
+        assert size < OF_A_BEAT, told(body, size, OF_A_BEAT)
     assert prompt_bytes(found[0]) == prompt_bytes(found[-1])
