@@ -3,7 +3,8 @@
 Pure modules decide about a beat (`hours.py`, `gate.py`, `core/checklist.py`, `core/verdict.py`);
 this module keeps the schedule. Each due time leaves one row with its outcome, and a second one if a
 busy session delays the beat. There is no row while the heartbeat is off or the daemon does not run;
-in closed hours only the first due time has one, since the next is moved to the opening.
+in closed hours only the first due time has one, since the next is moved to the opening, and none if
+a shorter interval has moved that one, too.
 """
 
 from __future__ import annotations

@@ -128,9 +128,11 @@ def _foretold(result: dict[str, Any]) -> str:
 
 
 def _answer(gate: dict[str, Any], result: dict[str, Any]) -> str:
-    """Return whether a gate is open, and the values that decide it."""
+    """Return whether a gate lets the beat pass, and the values that decide it. A gate is neither
+    open nor shut here: an open `breaker` would read as a service that fails.
+    """
     name, reason = gate["gate"], gate["reason"]
-    told = "open" if reason is None else f"shut: {reason}"
+    told = "passes" if reason is None else f"stops it: {reason}"
     if name == "pause" and reason:
         return f"{told}, until {result['paused_until']}"
     if name == "hours":
