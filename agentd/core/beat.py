@@ -118,10 +118,21 @@ class HeartbeatStatus(Struct, frozen=True):
 
 
 class HeartbeatState(Struct, frozen=True):
-    """The part of the heartbeat's state that survives a restart."""
+    """The part of the heartbeat's state that survives a restart. `paused_at` is when the pause was
+    asked for.
+    """
 
     next_due: datetime | None = None
     paused_until: datetime | None = None
+    paused_at: datetime | None = None
+
+    def pause_ends(self, now: datetime) -> datetime | None:
+        """Return until when the heartbeat is paused. A pause that was asked for later than now, by a
+        clock that was ahead, lasts its length from now on, not for as long as the clock was ahead.
+        """
+        if self.paused_until is None or self.paused_at is None or self.paused_at <= now:
+            return self.paused_until
+        return now + (self.paused_until - self.paused_at)
 
 
 class ItemState(Struct, frozen=True):

@@ -74,8 +74,8 @@ class SqliteBeats:
         """See BeatStore."""
 
         def find(conn: sqlite3.Connection) -> HeartbeatState:
-            row = conn.execute("SELECT next_due, paused_until FROM heartbeat").fetchone()
-            return HeartbeatState(maybe_moment(row["next_due"]), maybe_moment(row["paused_until"]))
+            row = conn.execute("SELECT next_due, paused_until, paused_at FROM heartbeat").fetchone()
+            return HeartbeatState(*map(maybe_moment, row))
 
         return await self._db.read(find)
 
@@ -85,7 +85,8 @@ class SqliteBeats:
 
     async def pause(self, until: datetime | None) -> None:
         """See BeatStore."""
-        await self._db.execute("UPDATE heartbeat SET paused_until = ?", (maybe_stamp(until),))
+        times = (maybe_stamp(until), stamp(self._clock.now()) if until else None)
+        await self._db.execute("UPDATE heartbeat SET paused_until = ?, paused_at = ?", times)
 
     async def begin_beat(
         self,

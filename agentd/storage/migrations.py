@@ -53,6 +53,7 @@ STATE = Schema(
         "state_014.sql",
         "state_015.sql",
         "state_016.sql",
+        "state_017.sql",
     ),
     guarded=True,
 )

@@ -65,7 +65,8 @@ class MemoryBeats:
         self._state = replace(self._state, next_due=next_due)
 
     async def pause(self, until: datetime | None) -> None:
-        self._state = replace(self._state, paused_until=until)
+        at = self._clock.now() if until else None
+        self._state = replace(self._state, paused_until=until, paused_at=at)
 
     async def begin_beat(
         self,

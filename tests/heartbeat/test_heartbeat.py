@@ -727,6 +727,22 @@ async def test_a_turn_that_is_refused_or_cancelled_has_failed() -> None:
     assert (await world.beat()).reason is Reason.INTERRUPTED
 
 
+async def test_a_pause_asked_for_while_the_clock_was_ahead_lasts_no_longer_than_it_was_to() -> None:
+    world = World("- [ ] x", interval="30m")
+    world.clock.jump(timedelta(days=90))
+    await world.beats.pause(world.clock.now() + timedelta(hours=2))
+    world.clock.jump(-timedelta(days=90))
+    await world.heartbeat.tick()
+    noticed = world.clock.now()
+    status = await world.heartbeat.status()
+    assert status.paused_until == noticed + timedelta(hours=2)
+    assert (await world.beats.heartbeat()).paused_until == noticed + timedelta(hours=2)
+    world.clock.jump(timedelta(minutes=119))
+    assert (await world.beat()).reason is Reason.PAUSED
+    world.clock.jump(timedelta(minutes=1))
+    assert (await world.beat()).reason is not Reason.PAUSED
+
+
 async def test_each_gate_has_its_reason_in_order() -> None:
     world = World("", enabled=False, start=datetime(2026, 5, 4, 23, 0, tzinfo=UTC))
     await world.beats.pause(datetime(2027, 1, 1, tzinfo=UTC))

@@ -20,7 +20,7 @@ async def test_the_schedule_is_kept(stores, clock):
     due, until = clock.now() + timedelta(hours=1), clock.now() + timedelta(days=1)
     await stores.beats.schedule(due)
     await stores.beats.pause(until)
-    assert await stores.beats.heartbeat() == HeartbeatState(due, until)
+    assert await stores.beats.heartbeat() == HeartbeatState(due, until, clock.now())
     await stores.beats.pause(None)
     await stores.beats.schedule(None)
     assert await stores.beats.heartbeat() == HeartbeatState()

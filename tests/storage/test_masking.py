@@ -76,6 +76,7 @@ WORDLESS = {
     "charges.usage": "figures",
     "heartbeat.next_due": "a time",
     "heartbeat.paused_until": "a time",
+    "heartbeat.paused_at": "a time",
     "beats.at": "a time",
     "beats.due": "a time",
     "beats.outcome": "a kind",

@@ -164,7 +164,7 @@ class Heartbeat:
         return HeartbeatStatus(
             self._settings.is_on,
             self._settled(state.next_due),
-            state.paused_until,
+            state.pause_ends(self._clock.now()),
             last[0] if last else None,
             used,
             most,
@@ -260,8 +260,15 @@ class Heartbeat:
         return self._hours.next_opening(max(next_due, paused_until or next_due))
 
     async def _settle(self) -> datetime | None:
-        """Return the due time; store it if it differs from the stored one."""
-        stored = (await self._beats.heartbeat()).next_due
+        """Return the due time; store it if it differs from the stored one, and likewise the end of a
+        pause.
+        """
+        state = await self._beats.heartbeat()
+        ends = state.pause_ends(self._clock.now())
+        if ends != state.paused_until:
+            log.warning("pause_brought_forward", until=_iso(ends))
+            await self._beats.pause(ends)
+        stored = state.next_due
         settled = self._settled(stored)
         if settled != stored:
             await self._beats.schedule(settled)

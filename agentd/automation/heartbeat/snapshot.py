@@ -87,7 +87,7 @@ class SnapshotReader:
             now=now,
             hours=self._hours,
             is_on=self._is_on,
-            paused_until=(await deps.beats.heartbeat()).paused_until,
+            paused_until=(await deps.beats.heartbeat()).pause_ends(now),
             is_idle=await self._is_idle(now),
             breaker_open=deps.breaker.is_open(),
             over_budget=await deps.budget.is_used_up(),

@@ -24,7 +24,7 @@ class BeatStore(Protocol):
         """Store when the next beat is due; None if none is to come."""
 
     async def pause(self, until: datetime | None) -> None:
-        """Pause the heartbeat until the given time; None resumes it."""
+        """Pause the heartbeat from now until the given time; None resumes it."""
 
     async def begin_beat(
         self,
