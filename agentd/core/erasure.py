@@ -276,6 +276,13 @@ class _PreparedWords(Struct, frozen=True):
         rarest = sorted(shown.split(), key=_rarity, reverse=True)[:_TELLING]
         return cls(trim_punctuation(FoldedText(text).text), shown, tuple(rarest))
 
+    def stand_in(self, written: str) -> bool:
+        """Whether the expression occurs in folded letters, whatever the blanks in them. True of few
+        texts, so that splitting a long one into words would cost more than all else.
+        """
+        is_likely = all(map(written.__contains__, self.telling))
+        return is_likely and _spaced(self.plain).search(written) is not None
+
 
 class _PreparedMark(Struct, frozen=True):
     """A prepared mark."""
@@ -317,12 +324,9 @@ class _Search(Struct, frozen=True):
         if not (loose or self.by_word):
             return set()
         written = letters(text)
-        likely = [one for one in loose if all(map(written.__contains__, one.telling))]
-        if not (likely or self.by_word):
-            return set()  # true of most texts; decided before they are split into words
-        shown = " ".join(written.split())
-        found = {one for one in likely if one.plain in shown}
+        found = {one for one in loose if one.stand_in(written)}
         if self.by_word:
+            shown = " ".join(written.split())
             for word in self.by_word.keys() & set(_WORD.findall(shown)):
                 found.update(one for one in self.by_word[word] if one.plain in shown)
         return found
@@ -373,6 +377,11 @@ def _parts_in(text: str, parts: Iterable[str]) -> Sequence[Span]:
         span for part in parts for span in folded.places(trim_punctuation(FoldedText(part).text))
     ]
     return found or [(0, len(text))]
+
+
+def _spaced(plain_text: str) -> re.Pattern[str]:
+    """Return a pattern of the text's words with any blanks between them."""
+    return re.compile(r"\s+".join(map(re.escape, plain_text.split())))
 
 
 def _rarity(word: str) -> tuple[bool, int]:
