@@ -435,6 +435,10 @@ async def test_heartbeats(clock):
     paused = await ask(routes, "heartbeat/pause", {"duration": "2h"})
     assert paused == {"paused_until": "2026-11-21T14:00:00+00:00"}
     assert (await jobs.heartbeat()).paused_until is not None
+    for word in ("off", "0m"):
+        with pytest.raises(InvalidRequest) as error:
+            await ask(routes, "heartbeat/pause", {"duration": word})
+        assert "`agentd heartbeat pause --resume`" in error.value.cure
 
 
 async def test_alerts(clock):

@@ -20,6 +20,7 @@ HEARTBEAT = Group("heartbeat")
 
 # Gates that `--force` does not skip either. With an open breaker a forced beat's model call fails.
 _FINAL = frozenset({"budget", "busy", "breaker_open"})
+_RESUMING = "`agentd heartbeat pause --resume` lets the beats go on"
 _RUN_COLUMNS = ("id", "at", "by", "outcome", "reason", "tokens", "cost_usd", "entries", "text")
 
 
@@ -168,7 +169,7 @@ def _watched(entry: dict[str, Any]) -> str:
 
 def _paused(result: dict[str, Any]) -> str:
     until = result["paused_until"]
-    return f"paused until {until}" if until else "not paused: the beats go on"
+    return f"paused until {until}; {_RESUMING}" if until else "not paused: the beats go on"
 
 
 class HeartbeatCommands:
@@ -230,7 +231,7 @@ class HeartbeatCommands:
         if until == now:
             raise InvalidRequest(
                 f"duration: {text[:100]!r} is none to wait for",
-                cure='write it like "30m", "2h" or "1d12h"',
+                cure=f'write it like "30m", "2h" or "1d12h"; {_RESUMING}',
             )
         return until
 
