@@ -144,6 +144,12 @@ def test_a_quantile_is_told_within_a_sixth(milliseconds: int, share: float) -> N
     assert milliseconds <= delays.quantile(share) * 1000 < milliseconds * 7 / 6
 
 
+def test_no_quantile_is_longer_than_the_longest_delay() -> None:
+    delays = Delays()
+    delays.count(0.61)
+    assert delays.quantile(0.99) == 0.61
+
+
 def test_the_worst_by_time_and_by_processor_time_are_kept_apart() -> None:
     delays = Delays()
     now = datetime(2026, 3, 1, tzinfo=UTC)

@@ -93,6 +93,7 @@ class Delays:
     def __init__(self) -> None:
         self._counts = [0] * _BOUNDS
         self._total = 0
+        self._longest = 0.0  # seconds
         self.over = 0
         self.worst: Delay | None = None
         self.worst_cpu: Delay | None = None
@@ -102,6 +103,7 @@ class Delays:
         place = math.ceil(math.log(max(seconds, 1e-4) / 1e-4, _GROWTH))
         self._counts[min(place, _BOUNDS - 1)] += 1
         self._total += 1
+        self._longest = max(self._longest, seconds)
         self.over += seconds > LIMIT
 
     def is_remarkable(self, seconds: float, cpu: float) -> bool:
@@ -122,12 +124,14 @@ class Delays:
             self.worst_cpu = delay
 
     def quantile(self, share: float) -> float:
-        """Return the upper bound, in seconds, of this share of the delays; 0 before the first."""
+        """Return the upper bound, in seconds, of this share of the delays, at most the longest of
+        them; 0 before the first.
+        """
         left = share * self._total
         for place, count in enumerate(self._counts):
             left -= count
             if count and left <= 0:
-                return float(1e-4 * _GROWTH**place)
+                return min(float(1e-4 * _GROWTH**place), self._longest)
         return 0.0
 
     def as_json(self) -> dict[str, Any]:

@@ -107,10 +107,12 @@ class DeliveryProgress(Struct, frozen=True):
     error: str = ""
 
     def once_acked(self) -> DeliveryProgress:
-        """Return the handover of an acknowledged alert: one that was pending is withdrawn."""
+        """Return the handover of an acknowledged alert: one that was pending is withdrawn, and why
+        it had not succeeded is of no concern any more.
+        """
         if self.state is not DeliveryState.PENDING:
             return self
-        return replace(self, state=DeliveryState.WITHDRAWN, next_try=None)
+        return replace(self, state=DeliveryState.WITHDRAWN, next_try=None, error="")
 
     def as_json(self) -> dict[str, Any]:
         """Return an entry of `deliveries` as in `agentd alerts list`."""

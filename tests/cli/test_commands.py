@@ -136,6 +136,12 @@ def test_a_pause_that_is_also_a_resume_is_a_usage_error(daemon: ScriptedDaemon) 
     assert daemon.calls == []
 
 
+def test_a_pause_says_what_ends_it(daemon: ScriptedDaemon) -> None:
+    daemon.on("_agentd/heartbeat/pause", lambda params, wire: {"paused_until": "tomorrow"})
+    said = runner.invoke(app, ["heartbeat", "pause", "2h"]).output
+    assert said == "paused until tomorrow; `agentd heartbeat pause --resume` lets the beats go on\n"
+
+
 def test_a_pause_without_a_duration_resumes_nothing_and_says_what_would(
     daemon: ScriptedDaemon,
 ) -> None:
@@ -715,16 +721,31 @@ def test_a_home_folder_that_nobody_has_is_told_and_no_traceback(
 
 
 @pytest.mark.parametrize(
-    ("over", "stack", "told"),
+    ("over", "reason", "told"),
     [
-        (0, [], "never over 100 ms; worst 4.0 ms (blocked) at noon\n"),
-        (1, ["a.py:1 in a", "b.py:2 in b"], "1 time over 100 ms; worst 4.0 ms (blocked) at noon, "),
+        (0, "blocked", "never over 100 ms; worst 4.0 ms (a call waited), noon\n"),
+        (1, "machine", "1 time over 100 ms; worst 4.0 ms (the machine was busy), noon\n"),
     ],
 )
-def test_status_names_the_place_of_a_delay_only_where_it_is_known(
-    daemon: ScriptedDaemon, over: int, stack: list[str], told: str
+def test_status_says_in_words_what_delayed_the_loop(
+    daemon: ScriptedDaemon, over: int, reason: str, told: str
 ) -> None:
-    worst = {"ms": 4.0, "reason": "blocked", "at": "noon", "stack": stack}
+    worst = {"ms": 4.0, "reason": reason, "at": "noon", "stack": ["asyncio/runners.py:118 in run"]}
     loop = {"limit_ms": 100.0, "over_limit": over, "p99_ms": 3.3, "worst": worst}
     daemon.on("_agentd/status", lambda params, wire: {"loop": loop})
+    assert told in runner.invoke(app, ["status"]).output
+
+
+def test_status_says_in_words_what_a_search_has_to_do_without(daemon: ScriptedDaemon) -> None:
+    index = {"files": 1, "chunks": 2, "pending": 2, "state": "embedding", "embedder": "minilm"}
+    lacks = {**index, "reason": "vectors_missing"}
+    daemon.on("_agentd/status", lambda params, wire: {"index": lacks})
+    told = "embedding, embedder minilm; not all can be found by its meaning yet\n"
+    assert told in runner.invoke(app, ["status"]).output
+
+
+def test_status_says_why_alerts_wait_beside_their_sink(daemon: ScriptedDaemon) -> None:
+    socket = {"sink": "socket", "waiting": 1, "next_try": "at 10:00", "error": "Nobody is there."}
+    daemon.on("_agentd/status", lambda params, wire: {"alerts": [socket, {"sink": "main"}]})
+    told = "socket: 1 waiting, next at 10:00 (Nobody is there); main\n"
     assert told in runner.invoke(app, ["status"]).output

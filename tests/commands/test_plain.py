@@ -28,6 +28,12 @@ def test_one_thing_is_not_told_as_many(number: int, words: str) -> None:
     assert counted(number, "line") == words.replace("entries", "lines").replace("entry", "line")
 
 
+def test_items_that_hold_commas_are_told_apart() -> None:
+    times = ["tomorrow 09:00, in 19 h", "2026-12-01 09:00, in 2 d"]
+    assert fields({"next": times}) == f"next  {'; '.join(times)}"
+    assert fields({"tags": ["a", "b"]}) == "tags  a, b"
+
+
 def test_what_does_not_fit_goes_on_below_its_column() -> None:
     assert folded("provider  offline (no key is set)", 24).splitlines() == [
         "provider  offline (no",

@@ -128,7 +128,7 @@ async def test_an_acknowledged_alert_waits_for_nobody(stores, clock):
         "hook": DeliveryState.WITHDRAWN,
     }
     assert (await stores.outbox.alerts(2))[1] == acked
-    assert not any(one.next_try for one in acked.handovers)
+    assert not any(one.next_try or one.error for one in acked.handovers)
     await stores.outbox.hold(2, "hook", later + timedelta(minutes=5))
     assert await stores.outbox.next_due() == later + timedelta(minutes=5)
     clock.jump(timedelta(minutes=6))

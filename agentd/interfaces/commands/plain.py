@@ -121,7 +121,8 @@ def words(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {words(item)}" for key, item in value.items()) or "-"
     if isinstance(value, list):
-        return ", ".join(words(item) for item in value) or "-"
+        told = [words(item) for item in value]
+        return ("; " if any(", " in one for one in told) else ", ").join(told) or "-"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

@@ -24,6 +24,20 @@ if TYPE_CHECKING:
 STATUS = Group("")
 
 _SESSIONS = 50  # the last used ones; `sessions list` has all
+# What a search has to do without at the moment (SearchShortfall), and what kept the loop from work.
+_SHORTFALLS: Mapping[str, str] = {
+    "warming": "what is alike in meaning is still being loaded",
+    "indexing": "the last changes cannot be found yet",
+    "embedder_down": "the embedder does not answer",
+    "embedder_slow": "the embedder takes too long to answer",
+    "vectors_missing": "not all can be found by its meaning yet",
+}
+_CAUSES: Mapping[str, str] = {
+    "computing": "agentd computed",
+    "interpreter": "another thread of agentd computed",
+    "blocked": "a call waited",
+    "machine": "the machine was busy",
+}
 _MARK = re.compile(r"-[0-9a-f]{12}(?:-[0-9.]+)?(?=\+|$)")  # digest of a model's files, and weight
 
 
@@ -212,7 +226,8 @@ def _index(index: dict[str, Any]) -> str:
     files, chunks = (counted(index.get(f"{noun}s", 0), noun) for noun in ("file", "chunk"))
     counts = f"{files}, {chunks}, {index.get('pending', 0)} pending"
     why = f" ({index['why']})" if index.get("why") else ""
-    reason = f", {index['reason']}" if index.get("reason") else ""
+    lacks = index.get("reason")
+    reason = f"; {_SHORTFALLS.get(lacks, words(lacks))}" if lacks else ""
     return f"{counts}; {index.get('state')}, embedder {_named(index)}{why}{reason}"
 
 
@@ -252,9 +267,9 @@ def _loop(loop: dict[str, Any]) -> str:
     over = loop.get("over_limit", 0)
     limit = f"{loop.get('limit_ms', 0):.0f} ms"
     often = f"{counted(over, 'time')} over {limit}" if over else f"never over {limit}"
-    told = f"{worst.get('ms')} ms ({worst.get('reason')}) at {worst.get('at')}"
-    where = worst.get("stack", [])[:1]  # of a short delay it is not known
-    return ", ".join([f"{usual}, {often}; worst {told}", *where])
+    why = str(worst.get("reason"))
+    told = f"{worst.get('ms')} ms ({_CAUSES.get(why, why)}), {worst.get('at')}"
+    return f"{usual}, {often}; worst {told}"
 
 
 def _server(server: dict[str, Any]) -> str:
@@ -280,9 +295,10 @@ def _sink(sink: dict[str, Any]) -> str:
     told = [f"{sink[key]} {key}" for key in ("waiting", "failed") if sink.get(key)]
     if told and sink.get("next_try"):
         told.append(f"next {words(sink['next_try'])}")
-    if told and sink.get("error"):
-        told.append(str(sink["error"]))
-    return f"{sink.get('sink')}: {', '.join(told)}" if told else str(sink.get("sink"))
+    if not told:
+        return str(sink.get("sink"))
+    why = f" ({str(sink['error']).rstrip('.')})" if sink.get("error") else ""
+    return f"{sink.get('sink')}: {', '.join(told)}{why}"
 
 
 def _graph(graph: dict[str, Any]) -> str:
