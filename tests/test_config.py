@@ -409,6 +409,11 @@ def test_settings_are_spelled_as_toml() -> None:
             assert tomli.loads(f"x = {toml(setting.value)}")["x"] == setting.value
 
 
+def test_a_key_that_does_not_fit_another_is_told_with_its_line(tmp_path: Path) -> None:
+    told = refusal(tmp_path, '[log]\n[heartbeat]\ntarget = "phone"\n')
+    assert "line 3: heartbeat.target 'phone' names no way of alerting that is on" in told
+
+
 def test_a_target_of_beats_that_is_not_on_is_a_mistake(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text('[heartbeat]\ntarget = "webhook"\n')

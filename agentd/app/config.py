@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from agentd.app.config_mistakes import described, mistyped, pasted_secrets, refusal
+from agentd.app.config_mistakes import KeyMistake, described, mistyped, pasted_secrets, refusal
 from agentd.app.config_text import Key, key_lines, plain, toml
 from agentd.app.logs import LogSettings
 from agentd.automation.alerts.alert_settings import AlertsSettings, resolve
@@ -103,17 +103,16 @@ class Config(Settings):
         try:
             resolve(self.heartbeat.target, self.heartbeat.to, self.alerts.names)
         except ConfigError as error:
-            msg = f"{error.message}; {error.cure}"
-            raise ValueError(msg) from None
+            told = f"{error.message}; {error.cure}"
+            raise KeyMistake(("heartbeat", "target"), told) from None
         return self
 
     @model_validator(mode="after")
     def _scopes_have_one_name_each(self) -> Self:
         both = self.workspace.scopes().keys() & self.memory_search.extras().keys()
         if both:
-            name = min(both)
-            msg = f"{name!r} is the name of a scope and of an extra path; rename one of them"
-            raise ValueError(msg)
+            told = f"{min(both)!r} is the name of a scope and of an extra path; rename one of them"
+            raise KeyMistake(("workspace", "read_scopes"), told)
         return self
 
 

@@ -32,6 +32,14 @@ class UnknownKey(ConfigError):
     """All mistakes of the configuration are names that agentd does not know."""
 
 
+class KeyMistake(ValueError):
+    """What is wrong with one key, found by a check of the whole configuration."""
+
+    def __init__(self, key: Key, text: str) -> None:
+        super().__init__(text)
+        self.key = key
+
+
 def described(
     detail: ErrorDetails, data: Any, known: Collection[Key], hushed: Collection[str] = ()
 ) -> tuple[Key, str]:
@@ -46,6 +54,9 @@ def described(
             data = data[part]
         else:
             break
+    cause = detail.get("ctx", {}).get("error")
+    if isinstance(cause, KeyMistake):
+        key = (*key, *cause.key)
     if detail["type"] == "extra_forbidden":
         return key, _unknown(key, known, is_table=isinstance(data, dict))
     if detail["type"] in ("model_type", "model_attributes_type"):

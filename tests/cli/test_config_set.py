@@ -214,3 +214,35 @@ def test_a_key_without_its_table_is_told_with_the_table(file: Path, key: str, na
     assert "needs the table" in said
     assert named in said
     assert file.read_text() == TEXT
+
+
+def test_what_is_so_already_is_said_and_written_nowhere(file: Path) -> None:
+    code, told, _ = put("heartbeat.enabled", "true")
+    assert (code, told) == (0, "heartbeat.enabled is true already; nothing was changed\n")
+    assert put("heartbeat.interval", "30m")[1].endswith("is 30m already; nothing was changed\n")
+    assert file.read_text() == TEXT
+    told = put("heartbeat.enabled", "false")[1]
+    assert told.startswith("heartbeat.enabled: true → false\n")
+
+
+def test_a_time_of_day_is_text_and_a_key_like_it_is_named(file: Path) -> None:
+    _, _, said = put("heartbeat.active_hours", "08:00")
+    assert "heartbeat.active_hours is no key that agentd knows; did you mean" in said
+    assert "active_hours_start" in said
+    assert put("heartbeat.active_hours_start", "07:00")[0] == 0
+    assert 'active_hours_start = "07:00"' in file.read_text()
+
+
+def test_values_are_shown_as_they_can_be_set(file: Path) -> None:
+    def shown(*options: str) -> dict[str, str]:
+        lines = CliRunner().invoke(app, ["config", "show", *options]).stdout.splitlines()[1:]
+        return {line.split()[0]: " ".join(line.split()[1:-1]) for line in lines}
+
+    every = shown()
+    assert every["heartbeat.enabled"] == "true"
+    assert every["provider.model"] == '""'
+    assert put("heartbeat.enabled", "false")[0] == put("provider.max_tokens", "4096")[0] == 0
+    changed = shown("--changed")
+    assert changed["heartbeat.enabled"] == "false"
+    assert changed["provider.max_tokens"] == "4096"
+    assert "heartbeat.interval" not in changed, "the file says what is the default"

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shlex
 from collections.abc import Iterator, Sequence
+from datetime import date, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +19,16 @@ from agentd.app.assembly.trial import try_opening
 from agentd.app.assembly.window import is_surely_enough
 from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.report import AsJson, ConfigFile, ConfigPath, reporting, show
-from agentd.app.config import LoadedConfig, describe, load, read, read_text, text_of, with_workspace
+from agentd.app.config import (
+    LoadedConfig,
+    describe,
+    load,
+    read,
+    read_text,
+    text_of,
+    values,
+    with_workspace,
+)
 from agentd.app.config_absent import absent
 from agentd.app.config_mistakes import UnknownKey, similar_keys
 from agentd.app.reload import is_live
@@ -28,7 +38,7 @@ from agentd.core.health import Finding
 from agentd.core.paths import DaemonPaths, cure_of, daemon_places, ensure_private_dir, write_private
 from agentd.core.redaction import Redactor
 from agentd.engine.budget import Budget
-from agentd.interfaces.commands.plain import table, words
+from agentd.interfaces.commands.plain import table
 from agentd.storage.ownership import configuration, owned
 
 if TYPE_CHECKING:
@@ -104,19 +114,36 @@ def _check_alerts(read: Config) -> None:
 
 
 @app.command("show")
-def show_(config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """Show every key, its value in force, and where the value comes from."""
+def show_(
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Only what differs from the defaults.")
+    ] = False,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show every key, its value in force as `config set` takes it, and where the value comes from."""
     with reporting(as_json=as_json):
         file = daemon_places(os.environ, config).config_file
+        loaded = read(file, os.environ)
+        usual, here = values(type(loaded.config)()), values(loaded.config)
         settings = [
             {"key": one.key, "value": one.value, "source": one.origin}
-            for one in describe(read(file, os.environ))
+            for one in describe(loaded)
+            if not changed or here[one.key] != usual[one.key]
         ]
-        show(
-            {"file": str(file), "settings": settings},
-            lambda result: table(result["settings"], ("key", "value", "source"), "no keys"),
-            as_json=as_json,
-        )
+        show({"file": str(file), "settings": settings}, _shown, as_json=as_json)
+
+
+def _shown(result: dict[str, Any]) -> str:
+    rows = [{**one, "value": _typed(one["value"])} for one in result["settings"]]
+    return table(rows, ("key", "value", "source"), "nothing differs from the defaults")
+
+
+def _typed(value: Any) -> str:
+    """Return a value as `config set` takes it; "-" if the key has none."""
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) and value else toml(value)
 
 
 @app.command("set")
@@ -134,16 +161,20 @@ def set_(
         before = read(file, os.environ)
         if len(parts) < 2 or not all(parts):
             raise _no_key(key, [one.key for one in describe(before)])
-        after = _set_checked(file, parts, value)
+        text, after = _changed(file, parts, value)
         shown = {one.key: one for one in describe(after)}
         name = next(name for name in _above(parts) if name in shown)
-        old = {one.key: one.value for one in describe(before)}[name]
+        is_same = values(before.config)[name] == values(after.config)[name]
+        is_overruled = shown[name].origin == "environment"
+        if is_overruled or not is_same:
+            _write(file, text)
         result = {
             "file": str(file),
             "key": name,
-            "old": old,
+            "old": {one.key: one.value for one in describe(before)}[name],
             "new": shown[name].value,
             "source": shown[name].origin,
+            "changed": not is_same,
             "needs": "reload" if is_live(name) else "restart",
         }
         show(result, _set, as_json=as_json)
@@ -159,10 +190,10 @@ def _no_key(key: str, known: Sequence[str]) -> InvalidRequest:
     )
 
 
-def _set_checked(file: Path, key: Sequence[str], value: str) -> LoadedConfig:
-    """Set the key in the file to the first reading of the value that is valid, and return the
-    configuration. If none is, raises the ConfigError or InvalidRequest of the likeliest reading,
-    with the file unchanged.
+def _changed(file: Path, key: Sequence[str], value: str) -> tuple[str, LoadedConfig]:
+    """Return the file's text with the key set to the first reading of the value that is valid, and
+    the configuration that this gives. If none is, raises the ConfigError or InvalidRequest of the
+    likeliest reading.
     """
     text = text_of(file)
     refused: AgentdError | None = None
@@ -173,19 +204,21 @@ def _set_checked(file: Path, key: Sequence[str], value: str) -> LoadedConfig:
             refused = refused or error
             continue
         try:
-            loaded = read_text(changed, file, os.environ)
+            return changed, read_text(changed, file, os.environ)
         except ConfigError as error:
             refused = refused or _unchanged_error(file, key, error)
-            continue
-        try:
-            ensure_private_dir(file.parent)
-            write_private(file.resolve(), changed)
-        except OSError as error:
-            msg = f"{file} cannot be written: {error.strerror}"
-            raise ConfigError(msg, cure=cure_of(error)) from None
-        return loaded
     assert refused is not None
     raise refused
+
+
+def _write(file: Path, text: str) -> None:
+    """Replace the configuration's text. Raises ConfigError."""
+    try:
+        ensure_private_dir(file.parent)
+        write_private(file.resolve(), text)
+    except OSError as error:
+        msg = f"{file} cannot be written: {error.strerror}"
+        raise ConfigError(msg, cure=cure_of(error)) from None
 
 
 def _unchanged_error(file: Path, key: Sequence[str], error: ConfigError) -> ConfigError:
@@ -212,9 +245,12 @@ def _above(key: Sequence[str]) -> Iterator[str]:
 
 
 def _set(result: dict[str, Any]) -> str:
-    lines = [f"{result['key']}: {words(result['old'])} → {words(result['new'])}"]
+    key, new = result["key"], _typed(result["new"])
     if result["source"] == "environment":
-        lines.append("a variable of the environment sets it, too, and wins")
+        return f"{key}: a variable of the environment sets it, too, and wins: {new}"
+    if not result["changed"]:
+        return f"{key} is {new} already; nothing was changed"
+    lines = [f"{key}: {_typed(result['old'])} → {new}"]
     return "\n".join([*lines, f"`agentd {result['needs']}` takes it into use"])
 
 
@@ -236,6 +272,8 @@ def readings_of(text: str) -> tuple[Any, ...]:
     try:
         value = tomli.loads(f"value = {text}")["value"]
     except tomli.TOMLDecodeError:
+        return (text,)
+    if isinstance(value, (date, time)):  # no setting is one: times of day stand there as text
         return (text,)
     return (value,) if isinstance(value, str) else (value, text)
 

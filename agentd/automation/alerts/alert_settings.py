@@ -313,7 +313,7 @@ def resolve(target: str, to: str, enabled: Sequence[str]) -> Recipients:
     if target not in enabled:
         known = ", ".join(["last", "none", *enabled])
         raise ConfigError(
-            f"[heartbeat] target = {target!r} names no way of alerting that is on",
+            f"{target!r} names no way of alerting that is on",
             cure=f"use one of {known}, or turn {target!r} on in [alerts]",
         )
     return Recipients((target,), to)
