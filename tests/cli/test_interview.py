@@ -47,6 +47,7 @@ def test_without_a_daemon_it_says_what_is_next_and_offers_nothing(tmp_path: Path
     assert "agentd alerts test" in said
     assert "[y/N]" not in said
     assert (tmp_path / "workspace" / "SOUL.md").exists()
+    assert "active_hours" not in (tmp_path / "config.toml").read_text(), "they are the defaults"
 
 
 def test_a_second_time_nothing_is_asked(tmp_path: Path) -> None:

@@ -98,6 +98,16 @@ def test_one_value_is_set_and_all_else_stays(table: str, key: str, value: str | 
     assert with_value(changed, table, key, value) == changed
 
 
+def test_new_values_stand_in_the_order_in_which_they_were_set() -> None:
+    text = with_value("", "heartbeat", "active_hours_start", "07:00")
+    text = with_value(
+        with_value(text, "log", "level", "info"), "heartbeat", "active_hours_end", "9"
+    )
+    assert text.split() == (
+        '[heartbeat] active_hours_start = "07:00" active_hours_end = "9" [log] level = "info"'.split()
+    )
+
+
 def test_a_wrong_configuration_is_reported_whole_with_78(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ Answer = tuple[str, str, str | bool]  # table, key, value
 
 _PROVIDERS = ("auto", "anthropic", "openai", "offline")
 _KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+_START, _END = "08:00", "22:00"  # of [heartbeat] active_hours, whose defaults need not be written
 _ZONE_LINK = Path("/etc/localtime")
 
 
@@ -188,13 +189,15 @@ def with_value(text: str, table: str, key: str, value: str | bool) -> str:
     except ValueError:
         return "\n".join([*lines, "", f"[{table}]", setting, ""])
     pattern = re.compile(rf"(#\s*)?{re.escape(key)}\s*=")
-    for at in range(start, len(lines)):
-        if lines[at].startswith("["):
-            break
+    at = start
+    while at < len(lines) and not lines[at].startswith("["):
         if pattern.match(lines[at]):
             lines[at] = setting
             return "\n".join(lines) + "\n"
-    lines.insert(start, setting)
+        at += 1
+    while not lines[at - 1].strip():  # behind the last key of the table, before what parts it
+        at -= 1
+    lines.insert(at, setting)
     return "\n".join(lines) + "\n"
 
 
@@ -214,8 +217,10 @@ def ask_settings() -> Iterator[Answer]:
     yield "agent", "timezone", _ask("Time zone", _system_zone(), available_timezones())
     say("The heartbeat looks at your checklist during active hours only.")
     start, end = _hours()
-    yield "heartbeat", "active_hours_start", start
-    yield "heartbeat", "active_hours_end", end
+    if start != _START:
+        yield "heartbeat", "active_hours_start", start
+    if end != _END:
+        yield "heartbeat", "active_hours_end", end
 
 
 def _openai() -> Iterator[Answer]:
@@ -239,11 +244,11 @@ def _hours() -> tuple[str, str]:
     otherwise checked only when the daemon starts.
     """
     while True:
-        start = _time("Active from (HH:MM)", "08:00")
+        start = _time("Active from (HH:MM)", _START)
         if start == "24:00":
             say('  A day begins at 00:00; "24:00" is only an end.')
             continue
-        end = _time("Active until (HH:MM)", "22:00")
+        end = _time("Active until (HH:MM)", _END)
         if start != end:
             return start, end
         say("  These are equal, which could mean always or never; always is 00:00 to 24:00.")
