@@ -391,6 +391,7 @@ async def test_words_go_into_no_file_that_is_never_searched(memory, workspace, p
         with pytest.raises(PathRefused, match=f"{target} is no note: only .md files") as error:
             await ask(memory, "memory/write", {"content": "x", "target": target, **params})
         assert cure in error.value.cure
+        assert "daily_log, memory, heartbeat, bootstrap" in error.value.cure
     with pytest.raises(PathRefused, match="32 folders deep or more: nothing there is searched"):
         await ask(memory, "memory/write", {"content": "x", "target": f"{'a/' * 32}b.md", **params})
     assert workspace.files == before

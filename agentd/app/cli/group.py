@@ -102,6 +102,23 @@ class _QuickGroup(TyperGroup):
         with _told_our_way():
             return super().invoke(ctx)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that the words name; one that stands in a group is not taken for a
+        misspelt other one.
+        """
+        try:
+            return super().resolve_command(ctx, args)
+        except _UsageError as error:
+            groups = self._groups_with(args[0])
+            if groups:
+                meant = " or ".join(f"`{ctx.command_path} {one} {args[0]}`" for one in groups)
+                cast(Any, error).message = f"No such command {args[0]!r}. Did you mean {meant}?"
+            raise
+
+    def _groups_with(self, name: str) -> list[str]:
+        found = ((group, self.commands[group]) for group in self.commands)
+        return [group for group, one in found if name in getattr(one, "commands", ())]
+
     def get_help_option(self, ctx: Any) -> Any:
         """The help option, false by default."""
         return _defaulted(super().get_help_option(ctx))

@@ -227,7 +227,7 @@ class MemoryCommands:
         ] = "",
         *,
         target: Annotated[
-            str, Param("memory, daily_log, heartbeat, bootstrap or a path.")
+            str, Param(f"{', '.join(('daily_log', *TARGETS))} or a path.")
         ] = "daily_log",
         append: Annotated[bool, Param("Add, or overwrite.", ("--append/--replace",))] = True,
         old_string: Annotated[str | None, Param("Text to be replaced.")] = None,
@@ -362,7 +362,9 @@ class MemoryCommands:
         """
         path = self._workspace.canonical(self._path(target))
         if not path.casefold().startswith(f"{GRAPH_FOLDER}/"):
-            require_note(path, f"name a file of that kind: --target {shlex.quote(f'{path}.md')}")
+            names = ", ".join(("daily_log", *TARGETS))
+            file = shlex.quote(f"{path}.md")
+            require_note(path, f"name one of {names}, or a file of that kind: --target {file}")
         return path
 
     def _path(self, target: str) -> str:
