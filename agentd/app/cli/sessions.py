@@ -20,7 +20,7 @@ from agentd.core.errors import StorageError
 from agentd.core.message import Block, Image, Text, ToolResult, ToolUse, decode_block
 from agentd.core.paths import chat_history
 from agentd.core.turn import SessionKey
-from agentd.interfaces.commands.plain import table, visible
+from agentd.interfaces.commands.plain import counted, table, visible
 from agentd.interfaces.commands.sessions import SESSIONS
 
 _SPEAKERS = {"user": "you", "assistant": "agent", "summary": "summary", "notice": "notice"}
@@ -74,8 +74,16 @@ def _show(
         show(session, lambda told: fit_to_terminal(SESSIONS["show"].show(told)), as_json=as_json)
         if last and not as_json and session["rows"]:
             first = max(1, session["rows"] - last + 1)
+            if first > 1:
+                say(f"\n{_left_out(first - 1, session['rows'])}")
             messages = _messages(given["key"], first, in_words=True)
             say(f"\n{fit_to_terminal(conversation(list(messages)))}")
+
+
+def _left_out(number: int, rows: int) -> str:
+    """Return that the first rows, tool results counted, are not shown, and what shows them."""
+    told = f"{counted(number, 'earlier row')} left out"
+    return f"… {told}; `--last {rows}` shows all"
 
 
 def _export(given: dict[str, Any], *, as_json: bool) -> None:
