@@ -9,6 +9,7 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentd.core.erasure import MASK
 from agentd.core.errors import Busy, NotFound
 from agentd.core.message import TextSource
 from agentd.core.outside import removal_notice
@@ -79,7 +80,7 @@ SELECT 1 FROM turns WHERE session_id = ? AND ended_at IS NULL AND origin <> 'flu
 _PROVEN = "SELECT rows.*, PROVEN AS proven FROM rows".replace("PROVEN", is_proven("rows."))
 _OF_TURN = f"{_PROVEN} WHERE turn_id = ? ORDER BY seq"
 _SLICE = f"{_PROVEN} WHERE session_id = ? AND seq >= ? ORDER BY seq LIMIT ?"
-_OPENING = f"{_PROVEN} WHERE session_id = ? AND opens_turn = 1 ORDER BY seq LIMIT 1"
+_OPENING = f"{_PROVEN} WHERE session_id = ? AND opens_turn = 1 ORDER BY seq"
 _RETITLE = "UPDATE sessions SET title = ? WHERE id = ?"
 _SAID = f"""
 {_PROVEN} JOIN sessions s ON s.id = rows.session_id
@@ -205,9 +206,11 @@ def referred_images(conn: sqlite3.Connection) -> frozenset[str]:
 
 
 def retitle(conn: sqlite3.Connection, session_id: int) -> None:
-    """Set the title of a session from its oldest remaining user row; "" if there is none."""
-    oldest = conn.execute(_OPENING, (session_id,)).fetchone()
-    title = _title_of(load_row(oldest)) if oldest is not None else ""
+    """Set the title of a session from its oldest remaining user row that does not begin with a line
+    of which something was forgotten; "" if there is none: then the next message gives it one.
+    """
+    rows = (load_row(found) for found in conn.execute(_OPENING, (session_id,)))
+    title = next((_title_of(row) for row in rows if MASK not in _opening_line(row)), "")
     conn.execute(_RETITLE, (title, session_id))
 
 
@@ -401,7 +404,11 @@ def _summary_of(conn: sqlite3.Connection, found: sqlite3.Row) -> str:
 
 def _title_of(row: Row) -> str:
     """Return the title of a session whose oldest user row is this one."""
-    return well_formed(row.text.strip().split("\n", 1)[0][:TITLE_LENGTH])
+    return well_formed(_opening_line(row)[:TITLE_LENGTH])
+
+
+def _opening_line(row: Row) -> str:
+    return row.text.strip().split("\n", 1)[0]
 
 
 def _newest(conn: sqlite3.Connection, found: sqlite3.Row, most: int) -> tuple[int, int]:

@@ -303,9 +303,20 @@ async def test_rows_keep_their_numbers_and_tool_calls_and_lose_what_is_signed(
     assert after[2].blocks == (ToolResult("t1", f"found: {MASK}\nand more"),)
     assert after[3].blocks == (thought, Text("Nothing of it."))
     assert index.gone == [[MAIN]]
+    assert [i.title for i in await sessions.sessions() if i.key == MAIN] == [""]
+    await talk(sessions, "And what does a dog eat?")
     assert [i.title for i in await sessions.sessions() if i.key == MAIN] == [
-        f"My cat is {MASK}. Feed it?"
+        "And what does a dog eat?"
     ]
+
+
+async def test_a_title_is_that_of_the_oldest_message_of_which_nothing_was_forgotten(
+    masking, sessions
+):
+    for text in (f"Remember that my cat is {WORD}.", "What does it eat?", "And drink?"):
+        await talk(sessions, text)
+    await masking.erase(WORDS)
+    assert [i.title for i in await sessions.sessions()] == ["What does it eat?"]
 
 
 async def test_a_title_that_cuts_the_word_in_two_is_taken_anew(state_db, masking, sessions):
