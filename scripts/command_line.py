@@ -23,8 +23,8 @@ arguments; `agentd completion bash` prints what makes your shell complete them:
 agentd completion bash > ~/.local/share/bash-completion/completions/agentd
 ```
 
-Exit codes: 0 done, 1 failed (also for an output that cannot be written), 2 usage (also a `backup`, `export` or
-`import` to where something is already), 69 no daemon, 75 try again, 78 configuration wrong, 130 ended by Ctrl-C.
+Exit codes: 0 done, 1 failed (also for an output that cannot be written), 2 usage (also a `backup`, `export`,
+`import` or `restore` to where something is already), 69 no daemon, 75 try again, 78 configuration wrong, 130 ended by Ctrl-C.
 With `--json` the answer, and an error, is one JSON object on a line.
 
 | command | what it does | options |

@@ -172,7 +172,7 @@ async def test_where_things_were_moved_and_not_all_of_them_no_daemon_starts(
     cut = places.state_dir / ".restore-20260101T000000"
     cut.mkdir()
     (cut / "moving").touch()
-    with pytest.raises(AgentdError, match="exists"):
+    with pytest.raises(InvalidRequest, match="exists"):
         put(archive, places)  # one that fails before it moves anything
     with pytest.raises(StateMissing, match="cut before it was complete") as refused:
         refuse_half(places.state_dir)
@@ -308,7 +308,7 @@ async def test_a_restore_does_not_claim_what_it_cannot_know(
     monkeypatch.setenv("AGENTD_HOME", str(tmp_path / "new"))
     told = CliRunner().invoke(app, ["restore", str(archive)]).output
     assert "7 files restored" in told
-    assert "if something was, it is known again" in told
+    assert "it is known again" in told
 
 
 async def test_nothing_is_restored_below_a_running_daemon(archive: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from agentd.app import backup
 from agentd.app.config import OutwardSetting, load, reaching, with_workspace
-from agentd.core.errors import AgentdError, ConfigError, StateMissing
+from agentd.core.errors import AgentdError, ConfigError, InvalidRequest, StateMissing
 from agentd.core.paths import (
     DaemonPaths,
     daemon_places,
@@ -67,9 +67,9 @@ def restore(
     elsewhere, are passed to `agree` unless they are in force here already. `agree` raises to refuse
     them.
 
-    Raises AlreadyRunning while a daemon uses the place; AgentdError if the place is not empty and
-    not `force`, if the archive is not whole, and for errors of the file system; ConfigError if the
-    archive's configuration is not valid here. Then nothing was changed.
+    Raises AlreadyRunning while a daemon uses the place; InvalidRequest if the place is not empty
+    and not `force`; AgentdError if the archive is not whole, and for errors of the file system;
+    ConfigError if the archive's configuration is not valid here. Then nothing was changed.
     """
     ensure_private_dir(places.state_dir)
     with state_lock(places.state_dir):
@@ -86,7 +86,7 @@ def restore(
                 places = _as_here(places, environ, now)
             old = [path for path in _targets(places, alone=alone) if _is_there(path)]
             if old and not force:
-                raise AgentdError(
+                raise InvalidRequest(
                     f"{old[0]} exists",
                     cure="restore into an empty AGENTD_HOME, or with --force, which moves it aside",
                 )

@@ -108,8 +108,13 @@ async def test_doctor_names_a_note_that_cannot_be_archived(parts: Parts) -> None
     [
         ({"daily_usd": 0.01}, "openai", "fail", "[budget] daily_usd = 0.01 would be passed"),
         ({"heartbeat_daily_tokens": 50}, "openai", "warn", "heartbeat_daily_tokens = 50 would be"),
-        ({"daily_usd": 100.0}, "openai", "ok", "no limit is reached"),
-        ({"daily_usd": 0.01}, "offline", "ok", "no limit is reached"),  # costs nothing
+        ({"daily_usd": 100.0}, "openai", "ok", "no limit of tokens or costs is reached"),
+        (
+            {"daily_usd": 0.01},
+            "offline",
+            "ok",
+            "no limit of tokens or costs is reached",
+        ),  # costs nothing
     ],
 )
 async def test_doctor_tells_a_limit_that_every_call_would_pass(

@@ -18,7 +18,7 @@ CHANGED = ChainVerdict(Verdict(7), ("ada",))
 @pytest.mark.parametrize(
     ("found", "is_kept", "level", "says"),
     [
-        (SOUND, False, Level.OK, "no chain of the graph is kept"),
+        (SOUND, False, Level.OK, "the graph keeps no chain"),
         (SOUND, True, Level.OK, "7 entries of the graph's chain are sound"),
         (BROKEN, True, Level.FAIL, "entry 3 of memory/graph/chain.txt: it is missing"),
         (CHANGED, True, Level.WARN, "of ada"),

@@ -152,13 +152,13 @@ async def test_groups_that_find_nothing_any_more_are_told_of_until_they_find_som
         await house.store.create(SessionKey(key))
     found = await check.look()
     assert found.level == "warn"
-    assert found.text.startswith("files that groups and isolated sessions find: 0;")
-    assert found.text.endswith("such sessions: 2; they find nothing of projects/")
+    assert found.text.startswith("groups and isolated sessions (there are 2) find")
+    assert found.text.endswith("find 0 files; they find nothing of projects/")
     assert "group_paths" in found.cure
     (house.root / "shared").mkdir()
     (house.root / "shared" / "boat.md").write_text("blue\n")
     found = await check.look()
-    assert (found.level, "sessions find: 1;" in found.text) == ("ok", True)
+    assert (found.level, "find 1 file;" in found.text) == ("ok", True)
     (house.root / "shared" / "user.md").hardlink_to(house.root / "USER.md")
     found = await check.look()
     assert found.level == "warn"

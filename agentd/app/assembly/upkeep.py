@@ -144,11 +144,13 @@ class Upkeep:
             ClockDriftCheck(self._runtime.clock, *self._started),
             ServiceCheck(parts.model.problems, self._heard(), self._runtime.clock),
             ProblemsCheck(
-                parts.memory.embedders.problems, "the embedder is as configured", "embedder"
+                parts.memory.embedders.problems,
+                "the embedder is the one that is configured",
+                "embedder",
             ),
             ToolServersCheck(parts.tools.servers.as_json, parts.tools.servers.problems),
             WebCheck(web.as_json, web.problems, web.probe),
-            ProblemsCheck(self._problems, "no part of the daemon complains", "parts"),
+            ProblemsCheck(self._problems, "no part of the daemon has a problem", "parts"),
             BudgetsCheck(
                 self._used_up(Origin.USER), self._used_up(Origin.HEARTBEAT), self._refusal
             ),

@@ -107,8 +107,8 @@ def _restored_text(result: dict[str, Any]) -> str:
         lines.append(f"not in force: the configuration of the backup, {result['config']}")
     if result["forgotten"] is None:
         lines.append(
-            "nothing here tells what was forgotten after the backup was made: if something was, it is"
-            " known again, so forget it once more"
+            "if something was forgotten after the backup was made, it is known again, since no record"
+            " of that is here: have it forgotten once more"
         )
     elif result["forgotten"]:
         lines.append(

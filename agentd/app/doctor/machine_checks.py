@@ -45,7 +45,7 @@ class PermissionsCheck(Struct, frozen=True):
                 cure = f"as root: {shlex.join(['chown', str(os.getuid()), *names])} && {cure}"
             told = f"others than the owner can reach {', '.join(names)}"
             return Finding.fail(self.code, told, cure)
-        return Finding.ok(self.code, "only the owner can reach the files")
+        return Finding.ok(self.code, "only you can reach the files of agentd")
 
     def _paths(self) -> Iterator[Path]:
         state = self.places.state_dir
@@ -102,7 +102,7 @@ class ClockCheck(Struct, frozen=True):
         if not zone:
             text = "the machine names no time zone, so days are those of UTC"
             return Finding.warn(self.code, text, "set [agent] timezone")
-        return Finding.ok(self.code, f"{now:%Y-%m-%d %H:%M} UTC, zone {zone}")
+        return Finding.ok(self.code, f"the clock says {now:%Y-%m-%d %H:%M} UTC, zone {zone}")
 
 
 class SqliteVersionCheck(Struct, frozen=True):
@@ -119,7 +119,7 @@ class SqliteVersionCheck(Struct, frozen=True):
             text = f"SQLite {name} can corrupt a database that two programs write at once"
             cure = "let no other program open state.db; use a Python with SQLite 3.51.3 or newer"
             return Finding.warn(self.code, text, cure)
-        return Finding.ok(self.code, f"SQLite {name}")
+        return Finding.ok(self.code, f"SQLite {name} has no known fault that matters here")
 
 
 class SocketPathCheck(Struct, frozen=True):
@@ -158,7 +158,7 @@ class LeftoversCheck(Struct, frozen=True):
             cure = f"nothing needs them: {shlex.join(['rm', '-r', *names])}"
             told = ", ".join(names)
             return Finding.warn(self.code, f"left behind ({len(found)}): {told}", cure)
-        return Finding.ok(self.code, "no crash has left files behind")
+        return Finding.ok(self.code, "no files of a crash are left")
 
     def _strays(self) -> Iterator[Path]:
         yield from self.state_dir.glob(".backup-*")
@@ -191,7 +191,7 @@ class MovedAsideCheck(Struct, frozen=True):
             )
             names = " ".join(shlex.quote(str(path)) for path in found)
             return Finding.warn(self.code, text, f"if you do not want that back: rm -r {names}")
-        return Finding.ok(self.code, "no restore has left what it replaced")
+        return Finding.ok(self.code, "no copies of what a restore replaced are left")
 
 
 def _aside(path: Path) -> Iterator[Path]:
@@ -215,7 +215,9 @@ class ErasureCheck(Struct, frozen=True):
             text = f"bytes of what was deleted may still stand in {names}: writing it anew was cut"
             cure = "make as much room on the disk as it takes, then `agentd restart` finishes that"
             return Finding.warn(self.code, text, cure)
-        return Finding.ok(self.code, "what was deleted has left no byte")
+        return Finding.ok(
+            self.code, "nothing that was deleted is left in the files of the databases"
+        )
 
 
 def _is_old(path: Path, clock: Clock) -> bool:

@@ -14,6 +14,7 @@ from agentd.core.screening.scanner import scan
 from agentd.core.transcript import SessionInfo
 from agentd.core.turn import SessionKey, SessionKind, kind_of
 from agentd.core.workspace import FileView, Reader, TreeEntry
+from agentd.interfaces.commands.plain import counted
 from agentd.memory.graph.graph_exchange import ChainVerdict
 
 _DOCTOR = Reader(SessionKey("doctor"), SessionKind.MAIN)
@@ -57,7 +58,7 @@ class PromptFilesCheck(Struct, frozen=True):
         if cuts:
             text = "; ".join(problem.text for problem in cuts[:_MOST_NAMED])
             return Finding.warn(self.code, text, cuts[0].cure)
-        return Finding.ok(self.code, "the files of the prompt fit")
+        return Finding.ok(self.code, "all files of the workspace that go into prompts fit")
 
 
 class NotesReadableCheck(Struct, frozen=True):
@@ -107,7 +108,9 @@ class HiddenTextCheck(Struct, frozen=True):
             text = f"has text that nobody sees and the model reads: {'; '.join(found[:_MOST_NAMED])}{more}"
             cure = "look at these lines; delete what nobody you trust has written"
             return Finding.warn(self.code, text, cure)
-        return Finding.ok(self.code, f"nothing hidden in {len(paths)} files of the prompt")
+        return Finding.ok(
+            self.code, f"no hidden text is in the {len(paths)} files that go into prompts"
+        )
 
     def _counts(self, path: str) -> bool:
         return not path.startswith("@") and self.files.is_injected(path)
@@ -133,7 +136,7 @@ class RequiredFilesCheck(Struct, frozen=True):
             text = f"missing in the workspace: {', '.join(missing)}"
             cure = "`agentd init` puts the templates there; or turn the file off in [workspace]"
             return Finding.warn(self.code, text, cure)
-        return Finding.ok(self.code, "the files of the prompt are there")
+        return Finding.ok(self.code, "no file that goes into prompts is missing")
 
 
 class SharedFoldersCheck(Struct, frozen=True):
@@ -162,7 +165,7 @@ class SharedFoldersCheck(Struct, frozen=True):
         infos = await self.sessions()
         others = sum(kind_of(info.key) is not SessionKind.MAIN for info in infos)
         found = sum(entry.is_shared for entry in notes)
-        text = f"files that groups and isolated sessions find: {found}; such sessions: {others}"
+        text = f"groups and isolated sessions (there are {others}) find {counted(found, 'file')}"
         if hidden := self._hidden(notes):
             text += f"; they find nothing of {', '.join(hidden[:_MOST_NAMED])}"
             text += f" and {len(hidden) - _MOST_NAMED} more" if len(hidden) > _MOST_NAMED else ""
@@ -219,7 +222,7 @@ class FactsCheck(Struct, frozen=True):
         found = self.problems()
         if not found:
             return Finding.ok(
-                self.code, "facts are level with their page, and nothing is left over"
+                self.code, "the facts and their page say the same, and nothing forgotten is left"
             )
         text = "; ".join(dict.fromkeys(problem.text.rstrip(".") for problem in found))
         cure = "; ".join(dict.fromkeys(problem.cure.rstrip(".") for problem in found))
@@ -242,7 +245,7 @@ class GraphJournalCheck(Struct, frozen=True):
         StorageCorrupt if the journal's chain was changed, and WorkspaceError.
         """
         if not self.is_kept:
-            return Finding.ok(self.code, "no chain of the graph is kept")
+            return Finding.ok(self.code, "the graph keeps no chain that could be broken")
         found = await self.logged()
         found.verdict.check()
         if found.changed:

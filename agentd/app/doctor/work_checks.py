@@ -38,7 +38,10 @@ class TicksCheck(Struct, frozen=True):
         if not ages or late:
             told = ", ".join(f"{name} {age:.0f} s ago" for name, age in late.items()) or "never"
             return Finding.fail(self.code, f"the schedule last woke: {told}", "`agentd restart`")
-        return Finding.ok(self.code, f"the schedule woke {max(ages.values()):.0f} s ago")
+        return Finding.ok(
+            self.code,
+            f"heartbeats and jobs are seen to: the schedule woke {max(ages.values()):.0f} s ago",
+        )
 
 
 class FlushesCheck(Struct, frozen=True):
@@ -65,7 +68,9 @@ class FlushesCheck(Struct, frozen=True):
             if keys:
                 text = f"messages of {', '.join(keys)} {what}; they are still found by search"
                 return Finding.warn(self.code, text, f"`agentd sessions flush {keys[0]}`")
-        return Finding.ok(self.code, "all that left a context was saved before")
+        return Finding.ok(
+            self.code, "what left the context of a conversation was saved as memories before"
+        )
 
     async def _is_unsaved(self, session: SessionKey, coverages: Sequence[Coverage]) -> bool:
         """Whether a row still exists that its flush gave up saving."""
@@ -125,7 +130,7 @@ class UnfinishedTurnsCheck(Struct, frozen=True):
             text = f"{len(again)} turns of {keys} have begun twice or more and did not end"
             cure = f"see why with `agentd logs --turn {again[0].turn_id}`; after three crashes they end"
             return Finding.warn(self.code, text, cure)
-        return Finding.ok(self.code, "no turn has begun twice")
+        return Finding.ok(self.code, "no answer was begun again and again")
 
 
 class DeliveryCheck(Struct, frozen=True):
@@ -147,7 +152,7 @@ class DeliveryCheck(Struct, frozen=True):
             first = next(iter(lost))
             cure = f"try the sink with `agentd alerts test`, then `agentd alerts ack {first}`"
             return Finding.warn(self.code, f"alerts that did not arrive: {told}", cure)
-        return Finding.ok(self.code, "no alert was given up")
+        return Finding.ok(self.code, "every alert has arrived or is still being tried")
 
 
 class WindowCheck(Struct, frozen=True):
@@ -167,7 +172,9 @@ class WindowCheck(Struct, frozen=True):
         if the effective window is not the configured one.
         """
         fixed = await self.fixed()
-        text = f"{self.effective} tokens, {fixed} of them in every prompt"
+        text = (
+            f"the context window has {self.effective:,} tokens, {fixed:,} of them in every prompt"
+        )
         cure = (
             "shorten the injected files, or raise [provider] context_window if the model has more"
         )
@@ -177,7 +184,7 @@ class WindowCheck(Struct, frozen=True):
             return Finding.warn(self.code, text, cure)
         if self.effective != self.configured:
             cure = "set [provider] context_window to what the model has"
-            return Finding.warn(self.code, f"{text}; configured are {self.configured}", cure)
+            return Finding.warn(self.code, f"{text}; configured are {self.configured:,}", cure)
         return Finding.ok(self.code, text)
 
 
@@ -203,7 +210,7 @@ class BudgetsCheck(Struct, frozen=True):
             return Finding.warn(self.code, "the heartbeat's budget of today is used up", cure)
         if error := await self.refusal(Origin.HEARTBEAT):
             return Finding.warn(self.code, f"no beat calls the model: {error.message}", error.cure)
-        return Finding.ok(self.code, "no limit is reached")
+        return Finding.ok(self.code, "no limit of tokens or costs is reached")
 
 
 class ProblemsCheck(Struct, frozen=True):
