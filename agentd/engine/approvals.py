@@ -132,7 +132,7 @@ class Approvals:
         if answer is Decision.UNASKED:
             raise ToolFailed(
                 "nobody was there who could have been asked to allow this",
-                cure="ask for it in `agentd chat`, where it can be allowed",
+                cure="ask for it in `agentd chat` on a terminal, where a person can say yes",
             )
         return answer is not Decision.DENY
 

@@ -86,6 +86,14 @@ async def test_a_tainted_call_does_not_run_without_a_yes(world: World, answer: D
     assert pay.paid == []
 
 
+async def test_where_nobody_could_be_asked_the_model_is_told_where_somebody_can(
+    world: World,
+) -> None:
+    await paying(world, Decision.UNASKED)
+    told = str(await world.store.rows(MAIN))
+    assert "ask for it in `agentd chat` on a terminal, where a person can say yes" in told
+
+
 async def test_a_lasting_yes_covers_no_call_of_a_tainted_turn(world: World) -> None:
     pay, answers = await paying(world, Decision.ALWAYS)
     world.provider.say(call("pay", "p2", to="mallory", sum=9), "done")
