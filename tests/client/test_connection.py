@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import sys
 from pathlib import Path
 
 import pytest
 
 from agentd.core.errors import Busy, DaemonUnreachable, InvalidRequest
-from agentd.interfaces.client.connection import connect
+from agentd.interfaces.client.connection import DaemonConnection, connect, dial
 from agentd.interfaces.client.remote_error import ConnectionLost, RemoteError, exit_status
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon
 
@@ -129,6 +132,27 @@ async def test_a_slow_answer_is_not_waited_for_longer_than_asked(tmp_path: Path)
         async with connect((daemon.path,)) as connection:
             with pytest.raises(Busy, match="x within"):
                 await connection.call("x", within=0.01)
+
+
+async def test_a_daemon_whose_process_is_stopped_is_not_waited_for(tmp_path: Path) -> None:
+    listen = "import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1])"
+    code = f"{listen}; s.listen(); print(flush=True); time.sleep(60)"
+    program = (sys.executable, "-c", code, str(tmp_path / "s"))
+    process = await asyncio.create_subprocess_exec(*program, stdout=asyncio.subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        await process.stdout.readline()
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        reader, writer = await dial((tmp_path / "s",))
+        connection = DaemonConnection(reader, writer, Ears(), silence=0.01)
+        with pytest.raises(Busy, match=f"process {process.pid} is stopped") as told:
+            await connection.call("x", within=60)
+        assert f"kill -CONT {process.pid}" in told.value.cure
+        writer.close()
+    finally:
+        process.kill()
+        await process.wait()
 
 
 async def test_a_message_the_daemon_would_not_take_is_not_sent(tmp_path: Path) -> None:

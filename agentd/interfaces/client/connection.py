@@ -27,6 +27,7 @@ _SERVER_ERROR = -32000
 _SUN_PATH = 107  # longest socket path that the kernel takes, in bytes
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 _CONNECT_SECONDS = 5.0
+_SILENCE = 2.0
 # Bound on one line from the daemon, which is trusted but may have a fault.
 _ANSWER_BYTES = 64 * 1024 * 1024
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -63,16 +64,24 @@ class DaemonConnection:
     """
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, watcher: Watcher
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        watcher: Watcher,
+        *,
+        silence: float = _SILENCE,
     ) -> None:
+        """After `silence` seconds without an answer the daemon's process is looked at."""
         self._reader = reader
         self._writer = writer
         self._watcher = watcher
+        self._silence = silence
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._methods: dict[int, str] = {}  # of the open calls, by id
         self._questions: dict[str, asyncio.Task[None]] = {}
         self._last_id = 0
         self.max_frame_bytes = MAX_FRAME_BYTES
+        self._pid, _ = _peer(writer)
         self._closed = asyncio.Event()
         self._fault: AgentdError | None = None
 
@@ -82,8 +91,8 @@ class DaemonConnection:
         """Call a method and return its result.
 
         Raises RemoteError if the daemon answers with an error, ConnectionLost if it goes away, Busy
-        after `within` seconds (None: no limit), InvalidRequest for a message that is too large or
-        not valid UTF-8.
+        after `within` seconds (None: no limit) and, with a limit, earlier if the daemon's process is
+        stopped, InvalidRequest for a message that is too large or not valid UTF-8.
         """
         if self._closed.is_set():
             raise self._end()
@@ -95,11 +104,16 @@ class DaemonConnection:
         try:
             async with asyncio.timeout(within):
                 await self._send({"id": number, "method": method, "params": params or {}})
+                if within is not None:
+                    await asyncio.wait([answer], timeout=self._silence)
+                    if not answer.done() and _is_stopped(self._pid):
+                        raise _stopped(self._pid)
                 return await answer
         except TimeoutError as error:
+            process = f", process {self._pid}," if self._pid else ""
             raise Busy(
-                f"the daemon has not answered {method} within {within:g} s",
-                cure="look at `agentd status`, then try again",
+                f"the daemon{process} has not answered {method} within {within:g} s",
+                cure="try again; if that stays, see `agentd logs`, then `agentd restart`",
             ) from error
         finally:
             del self._waiting[number], self._methods[number]
@@ -261,9 +275,7 @@ def reachable(path: Path) -> Iterator[str]:
 async def _open(path: Path) -> Streams:
     with reachable(path) as short:
         reader, writer = await asyncio.open_unix_connection(short, limit=_ANSWER_BYTES)
-    sock = writer.get_extra_info("socket")
-    peer = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, uid, _ = _CREDENTIALS.unpack(peer)
+    _, uid = _peer(writer)
     if os.getuid() not in {0, uid} and uid != 0:
         writer.close()
         raise DaemonUnreachable(
@@ -271,6 +283,29 @@ async def _open(path: Path) -> Streams:
             cure="remove that socket or set AGENTD_HOME to your own folder",
         )
     return reader, writer
+
+
+def _peer(writer: asyncio.StreamWriter) -> tuple[int, int]:
+    """Return the ids of the daemon's process, 0 if it is out of sight, and of its user."""
+    sock = writer.get_extra_info("socket")
+    peer = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, uid, _ = _CREDENTIALS.unpack(peer)
+    return pid, uid
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether the process is held by a signal, or by a debugger."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] in "Tt"
+    except (OSError, ValueError):
+        return False
+
+
+def _stopped(pid: int) -> Busy:
+    return Busy(
+        f"the daemon does not answer: its process {pid} is stopped",
+        cure=f"let it go on with `kill -CONT {pid}`; or end it with `kill -KILL {pid}`, then `agentd up`",
+    )
 
 
 @asynccontextmanager
