@@ -158,9 +158,15 @@ ROWS = (
     ),
     Row(
         "config set",
-        ("log.level", "info"),
-        {"file": str, "key": str, "source": str, "needs": frozenset({"reload", "restart"})},
-        "log.level: info → info",
+        ("log.level", "debug"),
+        {
+            "file": str,
+            "key": str,
+            "source": str,
+            "changed": bool,
+            "needs": frozenset({"reload", "restart"}),
+        },
+        "log.level: info → debug",
         without=0,
         apart=True,
     ),
