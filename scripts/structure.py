@@ -1,6 +1,7 @@
-"""The structure of agentd/ in figures, or as a map: `python scripts/structure.py [--map]`.
+"""The structure of agentd/ in figures, or as a map: `python scripts/structure.py
+[--map | --repetitions]`.
 
-The map is the first line of each module's docstring, so it is as true as the code it stands in.
+The map is the first paragraph of each module's docstring, so it is as true as the code it stands in.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from itertools import combinations
 from pathlib import Path
+from typing import TypeGuard
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "agentd"
+_SHARED = 6  # lines that two places share
+_LEAST_LETTERS = 80  # in them: brackets alone say nothing
 
 
 @cache
@@ -30,13 +35,14 @@ def modules() -> dict[str, ast.Module]:
 
 
 def summary(path: Path) -> str:
-    """The first line of what a module says of itself. Reads no further than that, so a map of the whole
-    package is a matter of a moment.
+    """The first paragraph of what a module says of itself. Reads no further than that, so a map of
+    the whole package is a matter of a moment.
     """
     with path.open("rb") as file:
         for token in tokenize.tokenize(file.readline):
             if token.type == tokenize.STRING:
-                return inspect.cleandoc(ast.literal_eval(token.string)).partition("\n")[0]
+                said = inspect.cleandoc(ast.literal_eval(token.string))
+                return " ".join(said.partition("\n\n")[0].split())
             if token.type == tokenize.NAME:  # it begins with code
                 break
     return ""
@@ -134,6 +140,45 @@ def deferred() -> int:
     )
 
 
+def code_lines(name: str, tree: ast.Module) -> list[str]:
+    """A module's lines without imports, docstrings, comments and the heads of its functions, which an
+    implementation shares with its port.
+    """
+    left_out: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            left_out |= set(range(node.lineno - len(node.decorator_list), node.body[0].lineno))
+        elif isinstance(node, (ast.Import, ast.ImportFrom)) or _is_docstring(node):
+            left_out |= set(range(node.lineno, (node.end_lineno or 0) + 1))
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    kept = (line.strip() for number, line in enumerate(lines, 1) if number not in left_out)
+    return [line for line in kept if line and not line.startswith("#")]
+
+
+def _is_docstring(node: ast.AST) -> TypeGuard[ast.Expr]:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def repetitions() -> Iterator[str]:
+    """Pairs of places that share six lines of code in a row, the longest run of a pair told once."""
+    places: dict[tuple[str, ...], list[tuple[str, int]]] = {}
+    for name, tree in modules().items():
+        lines = code_lines(name, tree)
+        for at in range(len(lines) - _SHARED + 1):
+            run = tuple(lines[at : at + _SHARED])
+            if sum(map(len, run)) >= _LEAST_LETTERS:
+                places.setdefault(run, []).append((name, at))
+    pairs = {pair: run for run, found in places.items() for pair in combinations(found, 2)}
+    for ((one, at), (other, there)), run in pairs.items():
+        begins = ((one, at - 1), (other, there - 1)) not in pairs
+        if begins and (one != other or there - at >= _SHARED):
+            yield f"{one} and {other}: {run[0]}"
+
+
 def figures() -> Iterator[tuple[str, str]]:
     """Each figure with its name."""
     lines = lengths()
@@ -155,10 +200,14 @@ def figures() -> Iterator[tuple[str, str]]:
         (f"{saying} of {total} ({saying / total:.0%})"),
     )
     yield "deferred imports", str(deferred())
+    yield "pairs of places that share six lines of code", str(len(list(repetitions())))
 
 
 def main() -> None:
-    """Print the map or the figures."""
+    """Print the map, what is repeated, or the figures."""
+    if "--repetitions" in sys.argv[1:]:
+        print("\n".join(repetitions()))
+        return
     if "--map" in sys.argv[1:]:
         print("\n".join(map_lines()).strip())
         return
