@@ -21,7 +21,7 @@ def test_a_home_moves_to_another_place() -> None:
         exported = old.ok("sessions", "export", "main").out
         assert "moved aside" not in new.ok("restore", file).out
         again = new("restore", file, "--json")
-        assert (again.code, "--force" in again.json["error"]["cure"]) == (1, True)
+        assert (again.code, "--force" in again.json["error"]["cure"]) == (2, True)
         new.wake()
         assert new.ok("sessions", "export", "main").out == exported
         assert "behind the clock" in new.ok("memory", "search", "cellar key").out
