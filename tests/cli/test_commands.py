@@ -47,6 +47,7 @@ OPTIONS = (
         (["sessions", "list"], "sessions/list", {}),
         (["sessions", "show", "chat:1"], "sessions/show", {"key": "chat:1"}),
         (["sessions", "compact"], "sessions/compact", {"key": "main"}),
+        (["sessions", "cancel"], "sessions/cancel", {"key": "main"}),
         (
             ["sessions", "flush", "main", "--explain"],
             "sessions/flush",

@@ -122,6 +122,8 @@ def test_a_key_that_does_not_exist_is_told_as_such_and_not_its_value(file: Path)
     _, _, said = put("heartbeat.foo", "3")
     assert "heartbeat.foo is no key that agentd knows" in said
     assert "`agentd config show` lists every key" in said
+    _, _, said = put("mcp.servers.x.y.z", "1")
+    assert "config.example.toml those of tables that you name, like [mcp.servers.NAME]" in said
     assert "value" not in said
 
 

@@ -46,6 +46,21 @@ def test_bytes_that_are_no_text_are_refused_and_nothing_is_sent(daemon, words):
     assert daemon.calls == []
 
 
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (["send", " "], "text: is empty"),
+        (["send", "-"], "standard input: is empty"),
+        (["send", "--session", "", "hello"], "'--session': it is empty"),
+        (["chat", "--session", ""], "'--session': it is empty"),
+    ],
+)
+def test_what_is_empty_is_named_as_it_was_typed(daemon, argv, told):
+    result = runner.invoke(app, argv, input="\n")
+    assert (result.exit_code, told in result.output) == (2, True), result.output
+    assert daemon.params_of("session/prompt") == []
+
+
 def test_bytes_that_are_no_text_are_no_words_of_a_search(daemon):
     runner.invoke(app, ["memory", "search", "-"], input=b"M\xfcller")
     [params] = daemon.params_of("_agentd/memory/search")

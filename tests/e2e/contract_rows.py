@@ -197,6 +197,15 @@ ROWS = (
         given=a_transcript,
     ),
     Row(
+        "sessions cancel",
+        ("{it}",),
+        {"cancelled": bool},
+        "no message is being answered there",
+        "sessions/cancel",
+        {"key": "{it}"},
+        given=a_session,
+    ),
+    Row(
         "sessions compact",
         ("{it}",),
         ROOM,

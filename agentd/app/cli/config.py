@@ -227,7 +227,10 @@ def _unchanged_error(file: Path, key: Sequence[str], error: ConfigError) -> Conf
     """
     mistakes = [_LINE.sub("", line) for line in error.message.splitlines()[1:]]
     if isinstance(error, UnknownKey):
-        cure = "`agentd config show` lists every key"
+        cure = (
+            "`agentd config show` lists every key, and config.example.toml those of tables that you name,"
+            " like [mcp.servers.NAME]"
+        )
         return ConfigError("\n  ".join([f"{file} stays as it is:", *mistakes]), cure=cure)
     names = dict.fromkeys(line.partition(" ")[0] for line in mistakes)
     cure = "give another value; config.example.toml explains every key"

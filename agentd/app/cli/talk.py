@@ -25,7 +25,15 @@ Wait = Annotated[
         help="How long messages wait for a model's service that is away, such as 30m.",
     ),
 ]
-Session = Annotated[str, typer.Option(metavar="KEY", help="The session's key.")]
+
+
+def _named(key: str) -> str:
+    if not key.strip():
+        raise typer.BadParameter("it is empty; name one like main or chat:NAME")
+    return key
+
+
+Session = Annotated[str, typer.Option(metavar="KEY", help="The session's key.", callback=_named)]
 
 
 def chat(session: Session = "main", wait: Wait = None) -> None:
@@ -73,10 +81,16 @@ def send(
     wait: Wait = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send one message and print the reply."""
+    """Send one message and print the reply.
+
+    Ctrl-C does not end the turn: the daemon goes on with it, and `agentd sessions cancel KEY` ends it.
+    """
     with reporting(as_json=as_json):
         images = [read_image(path) for path in image or ()]
         message = read_stdin().removesuffix("\n") if text == "-" else text
+        if not (message.strip() or images):
+            what = "standard input" if text == "-" else "text"
+            raise InvalidRequest(f"{what}: is empty", cure="write a message, or add --image PATH")
         turn = asyncio.run(
             deliver(sockets(), session, message, message_id, images, seconds(wait) or 0)
         )

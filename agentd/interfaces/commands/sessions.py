@@ -50,6 +50,9 @@ class WorkingSessions(Protocol):
     def queued(self, session: SessionKey) -> int:
         """Return how many turns of the session wait."""
 
+    def cancel(self, session: SessionKey) -> bool:
+        """Cancel the user's oldest message; return whether there was one."""
+
     async def compact(self, session: SessionKey, wish: str = "") -> CompactionReport:
         """Compact the context now; `wish` is what the user wants the summary to contain."""
 
@@ -86,6 +89,10 @@ class Importing(Protocol):
 
 def _sessions_text(result: dict[str, Any]) -> str:
     return table(result["sessions"], _COLUMNS, "no sessions")
+
+
+def _cancelled_text(result: dict[str, Any]) -> str:
+    return "cancelled" if result["cancelled"] else "no message is being answered there"
 
 
 def _flushed_text(result: dict[str, Any]) -> str:
@@ -219,6 +226,11 @@ class SessionCommands:
         named for, as `agentd export` names them, or else `chat:<file name>`.
         """
         return await self._importer.take(caller, key, lines, more=more, chosen=chosen)
+
+    @SESSIONS.command(_cancelled_text)
+    async def cancel(self, key: _MainKey) -> dict[str, Any]:
+        """Cancel the message that is being answered in a session, whoever sent it."""
+        return {"cancelled": self._turns.cancel(await self._existing(key))}
 
     @SESSIONS.command(fields, seconds=MODEL_SECONDS, has_failed=_is_as_large)
     async def compact(

@@ -189,9 +189,10 @@ class FactState:
         if (error := self._unreadable) is not None:
             found.insert(0, Problem("facts_page_unreadable", error.message, error.cure))
         if parked := len(self._known.parked):
-            text = (
-                f"the lines of {parked} facts are gone from {FACTS_PATH}; nothing was forgotten yet"
-            )
+            lines = "the line of one fact is"
+            if parked > 1:
+                lines = f"the lines of {parked} facts are"
+            text = f"{lines} gone from {FACTS_PATH}; nothing was forgotten yet"
             cure = "`agentd facts parked --accept` forgets them, `--restore` writes them again"
             found.append(Problem("facts_parked", text, cure))
         return tuple(found)

@@ -285,6 +285,7 @@ async def test_many_lines_gone_at_once_are_parked_and_answered(home):
     assert len(await home.book.parked()) == 6
     assert len(await home.texts()) == 12
     assert [problem.code for problem in home.book.problems()] == ["facts_parked"]
+    assert "1 facts" not in home.book.problems()[0].text
     await home.check()
     home.opened()
     assert len(await home.book.restore_parked()) == 6
