@@ -487,6 +487,20 @@ async def test_a_file_with_chunks_on_former_lines_is_not_used(saved):
     assert found == await from_the_store(saved) == level
 
 
+async def test_a_file_from_before_lines_were_appended_is_used(saved, chunk):
+    path = "memory/500.md"
+    async with opened(saved) as (store, mirrors):
+        await mirrors.ready(OWNER)
+        (_, line, _) = max(await store.lines(path), key=lambda one: one[1])
+        new = chunk("an axolotl was seen", path, line=line + 1)
+        change = store.patch(path, "d", [LinePatch(line + 1, line + 1, 1, (entry(new),))])
+        await mirrors.change(change, moved=path)
+        level = await answers(mirrors)
+    found, was_used = await from_the_file(saved)
+    assert was_used
+    assert found == await from_the_store(saved) == level
+
+
 async def test_a_file_that_is_written_after_chunks_have_moved_is_used(saved):
     path = "memory/500.md"
     async with opened(saved) as (store, mirrors):
