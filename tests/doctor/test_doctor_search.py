@@ -116,6 +116,14 @@ async def test_an_embedder_that_does_not_answer_is_told_until_it_does(
     assert (found.level, found.text) == ("ok", "search by meaning: static-1, configured")
 
 
+async def test_the_models_are_named_without_their_digests() -> None:
+    async def state() -> IndexState:
+        return IndexState(1, 1, 0, "ready", "minilm-8199be6f699a+e5-small-41fb2d0e09ae-1.5")
+
+    found = await meaning(Answering("no_match"), state)
+    assert (found.level, found.text) == ("ok", "search by meaning: minilm and e5-small, configured")
+
+
 async def test_an_embedder_that_is_only_starting_is_no_slow_one() -> None:
     found = await meaning(Answering(*["embedder_slow"] * 5, "no_match"))
     assert (found.level, found.text) == ("ok", "search by meaning: static-1, configured")

@@ -13,6 +13,7 @@ from agentd.core.ports import Clock, Recall
 from agentd.core.search import Hit, IndexState, SearchQuery, SearchResult, SearchShortfall, Source
 from agentd.core.turn import SessionKey, SessionKind
 from agentd.core.workspace import Reader
+from agentd.interfaces.commands.status import model_names
 
 _DOCTOR = Reader(SessionKey("doctor"), SessionKind.MAIN)
 _NOTES = 5  # newest notes that are tried
@@ -85,7 +86,8 @@ class EmbedderCheck(Struct, frozen=True):
             text = f"{state.vectors} pieces have no vector of {choice['provider']} yet"
             cure = "wait; `agentd memory index` shows how long"
             return Finding.warn(self.code, text, cure)
-        return Finding.ok(self.code, f"search by meaning: {state.embedder}, {choice['why']}")
+        told = f"search by meaning: {model_names(state.embedder)}, {choice['why']}"
+        return Finding.ok(self.code, told)
 
     async def _search_patiently(self) -> SearchResult:
         """Search, again while the embedder is too slow: the first search may have started it."""

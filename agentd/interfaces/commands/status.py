@@ -228,12 +228,14 @@ def _index(index: dict[str, Any]) -> str:
     why = f" ({index['why']})" if index.get("why") else ""
     lacks = index.get("reason")
     reason = f"; {_SHORTFALLS.get(lacks, words(lacks))}" if lacks else ""
-    return f"{counts}; {index.get('state')}, embedder {_named(index)}{why}{reason}"
+    return f"{counts}; {index.get('state')}, embedder {model_names(str(index.get('embedder')))}{why}{reason}"
 
 
-def _named(index: dict[str, Any]) -> str:
-    """Return the names of the models, without the digests by which their vectors are told apart."""
-    return " and ".join(_MARK.sub("", str(index.get("embedder"))).split("+"))
+def model_names(embedder: str) -> str:
+    """Return the names of an embedder's models, without the digests by which their vectors are told
+    apart.
+    """
+    return " and ".join(_MARK.sub("", embedder).split("+"))
 
 
 def _about_facts(facts: dict[str, Any]) -> Iterator[str]:
