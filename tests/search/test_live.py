@@ -896,15 +896,55 @@ async def test_chunks_that_moved_can_be_forgotten_one_by_one(store, clock, chunk
             assert (line, line, text) in await where(index, text)
 
 
-async def test_what_moves_while_all_is_loaded_anew_is_found_where_it_is(store, clock, chunk):
-    async with Mirrors.open(store) as mirrors:
+@pytest.mark.parametrize("is_searched", [False, True])
+async def test_what_moves_while_all_is_loaded_anew_is_found_where_it_is(store, chunk, is_searched):
+    class Slow(SqliteChunks):
+        gates: tuple[asyncio.Event, ...] = ()  # of the next loads
+
+        async def load(self, after, limit, audience):
+            rows = await super().load(after, limit, audience)
+            if self.gates:
+                gate, *self.gates = self.gates
+                await gate.wait()
+            return rows
+
+    slow, gate = Slow(store._db), asyncio.Event()
+    async with Mirrors.open(slow) as mirrors:
         entries = [entry(fact(chunk, f"tea number {n}", n)) for n in range(1, 20)]
-        await store.replace(FACTS, "d", entries)
+        await slow.replace(FACTS, "d", entries)
         await mirrors.ready(OWNER)
+        slow.gates = (gate,)
         renewed = asyncio.create_task(mirrors.renew(OWNER))
-        await asyncio.sleep(0)
-        await mirrors.change(store.patch(FACTS, "d2", [LinePatch(1, 3, 0, ())]), moved=FACTS)
+        while slow.gates:
+            await asyncio.sleep(0)
+        await mirrors.change(slow.patch(FACTS, "d2", [LinePatch(1, 3, 0, ())]), moved=FACTS)
+        if is_searched:  # the present mirror knows of the move by then
+            await mirrors.ready(OWNER)
+        gate.set()
         await renewed
         options = SearchSettings().options(SearchQuery("tea number 9", limit=1), date(2026, 11, 21))
         found = await mirrors.search(OWNER, ["tea number 9"], None, "", options)
         assert [one.start_line for one in found.hits[0].chunks] == [7]
+
+
+async def test_lines_are_not_read_again_after_others_were_appended(store, chunk):
+    class Watched(SqliteChunks):
+        reads = 0
+
+        async def lines(self, path):
+            self.reads += 1
+            return await super().lines(path)
+
+    watched = Watched(store._db)
+    async with Mirrors.open(watched) as mirrors:
+        await watched.replace(FACTS, "d", [entry(fact(chunk, "tea number 1", 1))])
+        await mirrors.ready(OWNER)
+        for line in (2, 3, 4):
+            added = entry(fact(chunk, f"tea number {line}", line))
+            patch = watched.patch(FACTS, f"d{line}", [LinePatch(line, line, 1, (added,))])
+            await mirrors.change(patch, moved=FACTS)
+            await mirrors.ready(OWNER)
+        assert watched.reads <= 1
+        await mirrors.change(watched.patch(FACTS, "d", [LinePatch(1, 2, 0, ())]), moved=FACTS)
+        await mirrors.ready(OWNER)
+        assert watched.reads <= 2

@@ -40,6 +40,7 @@ class _Place(Struct, eq=False):
     former: Mirror | None = None  # the mirror from before the store was emptied
     seen: int | None = None  # the version of the store that the mirror is level with
     lines: int = 0  # the version up to which moved chunks are known
+    moves: str | None = None  # the store's count of moves before these were read
     gone: list[int] = field(default_factory=list)  # ids that have still to be removed
     is_torn: bool = False  # the mirror may hold removed chunks
     erased: int = 0  # the count of erasures when loading began
@@ -252,7 +253,7 @@ class Mirrors:
                 async with place.lock:
                     if epoch == self._epoch == self._store.epoch:
                         place.mirror, place.seen, place.erased = fresh, None, erased
-                        place.lines = begun
+                        place.lines, place.moves = begun, None
                         place.is_torn = True  # chunks removed while it was loaded
                         await self._level(audience, place)
         finally:
@@ -315,16 +316,18 @@ class Mirrors:
         because both rely on the order of lines.
         """
         version = self._version
-        for path in [path for path, since in self._moved.items() if since > place.lines]:
+        changed = [path for path, since in self._moved.items() if since > place.lines]
+        moves = await self._store.meta(MOVES) if changed else place.moves
+        for path in changed if moves != place.moves else ():  # else lines were only appended
             await self.run(mirror.move, await self._store.lines(path))
-        place.lines = version
+        place.lines, place.moves = version, moves
 
     async def _begin_mirror(self, audience: Audience, place: _Place) -> Mirror:
         """Return a mirror to be brought level: the one in the file, if usable, else an empty
         one.
         """
         epoch, place.erased = self._store.epoch, self._erased
-        place.lines = self._version
+        place.lines, place.moves = self._version, None
         found: Mirror | None = None
         if self._saved is not None and audience == OWNER:
             found = await self._saved.load()
