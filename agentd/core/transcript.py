@@ -253,7 +253,7 @@ class SessionInfo(Struct, frozen=True):
     updated_at: datetime
     rows: int
     turns: int
-    context_tokens: int  # of the last model call
+    context_tokens: int  # of the last model call with its answer, as in Turn
     generation: int
     cwd: str = ""
     flush_due: bool = False

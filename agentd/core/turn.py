@@ -88,14 +88,14 @@ class Usage(Struct, frozen=True):
     cache_write_tokens: int = 0
 
     @property
-    def context_tokens(self) -> int:
+    def prompt_tokens(self) -> int:
         """The size of the prompt: all tokens that the model read."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
     @property
     def total_tokens(self) -> int:
         """All tokens read and written."""
-        return self.context_tokens + self.output_tokens
+        return self.prompt_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
         """Add two usages."""

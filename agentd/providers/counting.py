@@ -57,7 +57,7 @@ class TokenCounts:
         most_read = estimate.input_tokens * _FACTOR + images * _MOST_OF_IMAGE + _ADDED
         most_said = (written + max_tokens) * _FACTOR
         found = told
-        if not _can_be(told.context_tokens, estimate.input_tokens - pictures, most_read):
+        if not _can_be(told.prompt_tokens, estimate.input_tokens - pictures, most_read):
             found = Usage(estimate.input_tokens, told.output_tokens)
         if not _can_be(told.output_tokens, written, most_said):
             found = replace(found, output_tokens=written)
@@ -66,9 +66,9 @@ class TokenCounts:
             log.warning(
                 "token_count_not_believed",
                 service=self._service,
-                told_input=told.context_tokens,
+                told_input=told.prompt_tokens,
                 told_output=told.output_tokens,
-                used_input=found.context_tokens,
+                used_input=found.prompt_tokens,
                 used_output=found.output_tokens,
             )
         return found
@@ -91,7 +91,7 @@ def _is_usual(told: Usage, letters: int, written: int) -> bool:
     to eight characters of the prompt a token, with an allowance for what services add, and half to
     twice the answer's estimate.
     """
-    is_read = letters <= 8 * told.context_tokens and 2 * told.context_tokens <= letters + _ADDED
+    is_read = letters <= 8 * told.prompt_tokens and 2 * told.prompt_tokens <= letters + _ADDED
     return is_read and written <= 2 * told.output_tokens and told.output_tokens <= 2 * written
 
 

@@ -172,7 +172,7 @@ def add_row(
         "session": session_id,
         "opens": opens,
         "at": stamp(at),
-        "tokens": new.usage.context_tokens if new.usage else None,
+        "tokens": new.usage.total_tokens if new.usage else None,
         "title": _title_of(row) if opens else "",
     }
     ((seq,),) = conn.execute(_COUNT_ROW, counted).fetchall()

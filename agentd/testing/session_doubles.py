@@ -422,7 +422,7 @@ class MemorySessions:
         found.rows.append(row)
         opens = opens_turn(row)
         title = row.text.strip().split("\n", 1)[0][:80] if opens else ""
-        tokens = row.usage.context_tokens if row.usage else found.info.context_tokens
+        tokens = row.usage.total_tokens if row.usage else found.info.context_tokens
         found.info = replace(
             found.info,
             title=found.info.title or title,

@@ -83,7 +83,7 @@ class MemoryLedger:
             for _, _, origin, _, usage, _ in self._since(since)
             if origin is not Origin.EMBEDDING
         ]
-        return sum(u.cache_read_tokens for u in used), sum(u.context_tokens for u in used)
+        return sum(u.cache_read_tokens for u in used), sum(u.prompt_tokens for u in used)
 
     def _since(
         self, since: datetime

@@ -172,7 +172,7 @@ async def test_a_count_that_cannot_be_is_not_believed(told):
     with capture_logs() as logs:
         _, answer = await hear(provider, prompt)
         await hear(provider, prompt)
-    assert 4000 < answer.usage.context_tokens < 8000
+    assert 4000 < answer.usage.prompt_tokens < 8000
     assert 1500 < answer.usage.output_tokens < 3000
     assert [e["event"] for e in logs] == ["token_count_not_believed"]
 

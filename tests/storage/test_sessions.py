@@ -324,7 +324,7 @@ async def test_sessions_are_listed_by_last_use(stores, clock):
     await store.finish(receipt.turn_id, ended(receipt), [said("b", usage=Usage(10, 5, 20, 0))])
     main, chat = await store.sessions()
     assert (main.key, main.title, main.rows, main.turns) == (MAIN, "first line", 4, 2)
-    assert main.context_tokens == 30
+    assert main.context_tokens == 35
     assert (chat.key, chat.cwd, chat.rows) == (CHAT, "/work", 0)
 
 
