@@ -565,7 +565,13 @@ def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> N
             "state": "ready",
             "embedder": "mini-L6-8199be6f699a+many-e5-0123456789ab-0.7",
         },
-        "facts": {"active": 4, "proposed": 1, "refused": {"unknown_id": 2}, "waiting": 1},
+        "facts": {
+            "active": 4,
+            "proposed": 1,
+            "refused": {"unknown_id": 2},
+            "waiting": 1,
+            "merged": 4,
+        },
         "graph": {"enabled": True, "concepts": 2, "facts": 1, "episodes": 1},
         "cost": {"today_usd": 0.0, "today_tokens": 1234, "month_usd": 2, "month_tokens": 5678},
         "problems": [{"code": "no_key", "text": "no key is set", "cure": "set it"}],
@@ -580,6 +586,7 @@ def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> N
     assert "3 files, 1 chunk, 0 pending; ready, embedder mini-L6 and many-e5" in said
     assert (
         "facts       4 known, 1 waiting for your yes, 1 conversation to be read; "
+        "the last review merged 4 into others: `agentd facts changes`, `facts undo ID`; "
         "not kept: 2 unknown id"
     ) in said
     assert "2 concepts, 1 fact, 1 episode; not consolidated yet" in said

@@ -154,6 +154,7 @@ STATUS = {
         "proposed": int,
         "refused": {str: int},
         "waiting": int,
+        "merged": int,
         "erasing": [str],
         "erased": (str, None),
     },

@@ -51,7 +51,7 @@ class StatusParts(Struct, frozen=True):
     `started` is the clock's monotonic second at which the daemon began. `provider` returns `{kind,
     model, why, effective_window}`, `compaction` the last one or None, `embedder` `{provider, why}`,
     `graph` `{enabled, concepts, facts, episodes, consolidated}`, `facts` `{active, proposed,
-    refused, waiting}`, empty while facts are off. `loop` returns the delays of the event loop,
+    refused, waiting, merged}`, empty while facts are off. `loop` returns the delays of the event loop,
     `sessions` the given number of last used sessions, `alerts` for each sink what `agentd alerts
     sinks` shows. `refused` returns why the budget would refuse every message, or None.
     """
@@ -249,6 +249,8 @@ def _facts(facts: dict[str, Any]) -> str:
     counts = f"{facts.get('active', 0)} known, {facts.get('proposed', 0)} waiting for your yes"
     unread = facts.get("waiting", 0)
     told = f"{counts}, {counted(unread, 'conversation')} to be read" if unread else counts
+    if merged := facts.get("merged", 0):
+        told += f"; the last review merged {merged} into others: `agentd facts changes`, `facts undo ID`"
     refused = facts.get("refused") or {}
     why = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in refused.items())
     return f"{told}; not kept: {why}" if why else told

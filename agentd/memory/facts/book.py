@@ -131,11 +131,15 @@ class FactBook:
 
         return (await self._state.change(make))[0]
 
-    async def merge(self, keep: str, others: Sequence[str]) -> FactChange:
-        """Let the fact `keep` replace others that say the same. Raises NotFound, InvalidRequest."""
+    async def merge(
+        self, keep: str, others: Sequence[str], session: SessionKey = NO_SESSION
+    ) -> FactChange:
+        """Let the fact `keep` replace others that say the same; the change is listed under
+        `session`. Raises NotFound, InvalidRequest.
+        """
 
         async def make(known: Known) -> tuple[None, PageChange]:
-            context = await self._state.context(known, ids=[keep, *others])
+            context = await self._state.context(known, session=session, ids=[keep, *others])
             return changes.merged(known, keep, others, context)
 
         _, (change,) = await self._state.change(make)

@@ -5,7 +5,7 @@ and in the rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -35,6 +35,9 @@ from agentd.memory.facts.page_entry import MOST_CHARS, clean, clean_triple
 from agentd.memory.facts.reconcile import PageChange
 
 LISTED = 1_000  # how many of the newest changes can be undone
+REVIEW = SessionKey("review")  # under this name the merges of a daily review are listed
+_A_REVIEW = timedelta(hours=1)  # at most from its first merge to its last
+_NEWS = timedelta(days=7)  # how long what a review has merged is told
 
 _FAR_TOO_LONG = 16 * MOST_CHARS  # refused without cleaning it first
 _KEEPS_NEW = frozenset({ChangeKind.MERGE, ChangeKind.ACCEPT})
@@ -59,6 +62,17 @@ def learned(
     draft = Draft(known, context)
     results = tuple(_done(draft, operation) for operation in wanted)
     return results, PageChange(draft.write(marks), draft.facts())
+
+
+def merged_lately(listed: Iterable[FactChange], now: datetime) -> int:
+    """Return how many facts the last review that merged any has merged into others, without those
+    that were undone; 0 a week later.
+    """
+    merges = [one for one in listed if one.session == REVIEW and not one.undone]
+    last = max((one.at for one in merges), default=now - _NEWS)
+    if now - last >= _NEWS:
+        return 0
+    return sum(len(one.old) for one in merges if last - one.at < _A_REVIEW)
 
 
 def merged(

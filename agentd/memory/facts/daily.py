@@ -29,12 +29,12 @@ from agentd.core.fact import (
 from agentd.core.health import Problem
 from agentd.core.paths import prompt
 from agentd.core.ports import Clock, FactStore
-from agentd.core.turn import Origin, SessionKey
+from agentd.core.turn import Origin
 from agentd.engine.completion import Completions
 from agentd.engine.context import fence
 from agentd.engine.workers import DailyWorker
 from agentd.memory.facts.book import FactBook
-from agentd.memory.facts.changes import LISTED
+from agentd.memory.facts.changes import LISTED, REVIEW
 from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.model_answer import line, objects
 from agentd.memory.facts.wire import fact_line
@@ -44,7 +44,6 @@ log = structlog.get_logger()
 
 _INSTRUCTIONS = prompt("review")
 _ASK = "Say now which of these belong together."
-_REVIEW = SessionKey("review")  # the mark under this name is the day of the last review
 _MAX_TOKENS = 2_048
 _NEW = timedelta(days=2)
 _UNDESCRIBED = timedelta(days=7)  # how long a fact without a triple is asked about
@@ -134,9 +133,9 @@ class Review:
 
     async def _if_due(self) -> None:
         today = self._clock.now().toordinal()
-        if (await self._store.marks()).get(_REVIEW, 0) != today:
+        if (await self._store.marks()).get(REVIEW, 0) != today:
             await self.validate(dry_run=False)
-            await self._book.learn((), marks={_REVIEW: today})
+            await self._book.learn((), marks={REVIEW: today})
 
     async def _judge(self, found: Findings, facts: Sequence[Fact]) -> None:
         """Have the model compare the new facts with those similar to them."""
@@ -147,7 +146,7 @@ class Review:
         try:
             async with asyncio.timeout(self._settings.extraction_timeout.total_seconds()):
                 answer = await self._calls.ask(
-                    _REVIEW,
+                    REVIEW,
                     Origin.EXTRACTION,
                     _INSTRUCTIONS,
                     _request(shown, zone),
@@ -204,7 +203,7 @@ class Review:
     async def _carry_out(self, found: Findings) -> None:
         for goes, stays in {**found.duplicates, **found.conflicts}.items():
             try:
-                await self._book.merge(stays, [goes])
+                await self._book.merge(stays, [goes], REVIEW)
             except NotFound:
                 log.info("facts_not_merged", reason="changed_meanwhile")
         now = self._clock.now()

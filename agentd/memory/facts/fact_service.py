@@ -35,6 +35,7 @@ from agentd.core.transcript import Row, opens_turn
 from agentd.core.turn import SessionKey, SessionKind, kind_of
 from agentd.memory.facts import quotes, withheld
 from agentd.memory.facts.book import FactBook
+from agentd.memory.facts.changes import LISTED, merged_lately
 from agentd.memory.facts.keeping import PendingForgetting
 from agentd.memory.facts.known import comparable, fold_text, names_in
 from agentd.memory.facts.learning import Learning
@@ -205,8 +206,9 @@ class FactsService:
         return await self._book.reject(fact_ids)
 
     async def counts(self) -> dict[str, Any]:
-        """Return `{active, proposed, refused: {reason: n}, waiting}`: the numbers of facts, of
-        operations refused since the start, and of conversations waiting to be read.
+        """Return `{active, proposed, refused: {reason: n}, waiting, merged}`: the numbers of facts, of
+        operations refused since the start, of conversations waiting to be read, and of facts that
+        the last daily review merged into others.
         """
         statuses = Counter(fact.status for fact in await self._book.all())
         refused = Counter(self._book.not_kept)
@@ -219,6 +221,7 @@ class FactsService:
             "proposed": statuses[FactStatus.PROPOSED],
             "refused": dict(refused),
             "waiting": self._learner.waiting,
+            "merged": merged_lately(await self._book.changes(LISTED), self._clock.now()),
         }
 
     async def _asked_in(self, session: SessionKey) -> tuple[ForgetRequest, ...]:

@@ -13,6 +13,7 @@ import pytest
 from agentd.core.errors import ProviderError
 from agentd.core.fact import Category, Evidence, FactSource, FactStatus, Triple
 from agentd.core.turn import MAIN, Origin
+from agentd.memory.facts.changes import LISTED, REVIEW, merged_lately
 from agentd.memory.facts.daily import Review
 from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.testing import ScriptedProvider
@@ -95,6 +96,28 @@ async def test_what_says_the_same_is_joined_and_can_be_taken_apart(house):
     house.says({"op": "same", "ids": [other, one]}, {"op": "replace", "ids": [other, one]})
     assert (await house.look())["duplicates"] == [], "the user has said that they are two"
     assert len(await house.home.texts()) == 2
+
+
+async def test_what_the_last_review_merged_is_told_for_a_week_or_until_it_is_undone(house):
+    async def told() -> int:
+        return merged_lately(await house.book.changes(LISTED), house.clock.now())
+
+    assert await told() == 0
+    facts = [await house.put(text) for text in (BOAT, SAME_BOAT, "The user has a boat, in Kiel.")]
+    house.says({"op": "same", "ids": facts})
+    await house.look()
+    assert await told() == 2
+    assert {one.session for one in await house.book.changes(2)} == {REVIEW}
+    await house.book.undo()
+    assert await told() == 1
+    house.clock.jump(timedelta(days=7))
+    assert await told() == 0
+
+
+async def test_what_the_owner_merges_himself_is_not_told_as_a_reviews(house):
+    one, other = await house.put(BOAT), await house.put(SAME_BOAT)
+    await house.book.merge(one, [other])
+    assert merged_lately(await house.book.changes(LISTED), house.clock.now()) == 0
 
 
 async def test_what_a_later_fact_makes_untrue_goes_for_it(house):

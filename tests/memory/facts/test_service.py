@@ -506,6 +506,7 @@ async def test_what_waits_for_his_yes_is_listed_and_counted(talk):
         "proposed": 1,
         "refused": {},
         "waiting": 0,
+        "merged": 0,
     }
     [learned] = await home.service.accept([waiting.id])
     assert learned.fact.is_active
