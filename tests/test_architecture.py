@@ -20,6 +20,7 @@ SOURCES = [*MODULES, *sorted(ROOT.glob("tests/**/*.py")), *sorted(ROOT.glob("ben
 MODULE_LINES = 600  # a subject in one module reads better than in several that call each other
 FUNCTION_LINES = 55
 EXEMPTIONS = 9  # may only go down
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # What others import.
 REEXPORTING = ("agentd", "agentd/zero", "agentd/core/ports", "agentd/testing")
 
@@ -35,7 +36,7 @@ def name(path: Path) -> str:
 
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     for node in ast.walk(tree(path)):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, DEFINITIONS):
             yield node
 
 
@@ -171,3 +172,26 @@ def test_exemptions_name_their_code_and_their_reason_and_stay_few() -> None:
 def test_nothing_is_put_off(word: str) -> None:
     pattern = re.compile(rf"#.*\b{word}\b")
     assert not [name(path) for path in MODULES if pattern.search(path.read_text(encoding="utf-8"))]
+
+
+def test_a_docstring_that_points_to_a_port_names_the_one_with_that_method() -> None:
+    methods = {
+        port.name: {part.name for part in port.body if isinstance(part, DEFINITIONS)}
+        for path in (ROOT / "agentd" / "core" / "ports").glob("*.py")
+        for port in tree(path).body
+        if isinstance(port, ast.ClassDef)
+    }
+    pointing = [
+        (path, function, found[1])
+        for path in MODULES
+        for function in functions(path)
+        if (found := re.match(r"See `?(\w+)`?\.(?!\w)", ast.get_docstring(function) or ""))
+        and found[1] in methods
+    ]
+    assert len(pointing) > 100
+    wrong = [
+        f"{name(path)}: {function.name}, {port} has none"
+        for path, function, port in pointing
+        if function.name not in methods[port]
+    ]
+    assert not wrong

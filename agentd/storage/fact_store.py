@@ -241,7 +241,7 @@ class SqliteFacts:
         return tuple(row["fact_id"] for row in rows)
 
     async def answer(self, fact_id: str, at: datetime, *, accepted: bool) -> None:
-        """See FactStore."""
+        """See ProposalStore."""
         values = (fact_id, stamp(at), accepted)
 
         def change(conn: sqlite3.Connection) -> None:
@@ -250,19 +250,19 @@ class SqliteFacts:
         await self._db.write(change)
 
     async def answered(self) -> Mapping[str, bool]:
-        """See FactStore."""
+        """See ProposalStore."""
         query = "SELECT fact_id, accepted FROM fact_answers"
         rows = await self._db.read(lambda conn: conn.execute(query).fetchall())
         return {row["fact_id"]: bool(row["accepted"]) for row in rows}
 
     async def vectors(self, model: str) -> Mapping[str, bytes]:
-        """See FactStore."""
+        """See FactVectorStore."""
         query = "SELECT fact_id, vector FROM fact_vectors WHERE model = ?"
         rows = await self._db.read(lambda conn: conn.execute(query, (model,)).fetchall())
         return {row["fact_id"]: row["vector"] for row in rows}
 
     async def put_vectors(self, model: str, vectors: Mapping[str, bytes]) -> None:
-        """See FactStore."""
+        """See FactVectorStore."""
         values = [(fact_id, model, vector) for fact_id, vector in vectors.items()]
 
         def change(conn: sqlite3.Connection) -> None:

@@ -105,20 +105,20 @@ class SqliteGraph:
         self._few = few
 
     async def insert(self, records: Sequence[Record]) -> InsertCounts:
-        """See GraphStore."""
+        """See GraphWriter."""
         return await self._db.write(lambda conn: rows.insert(conn, records))
 
     async def remove(self, episodes: Sequence[EpisodeHash]) -> int:
-        """See GraphStore."""
+        """See GraphWriter."""
         wanted = [episode.value for episode in episodes]
         return await self._db.write(partial(remove, episodes=wanted))
 
     async def held(self) -> Mapping[EpisodeHash, StoredEpisode]:
-        """See GraphStore."""
+        """See EpisodeReader."""
         return await self._db.read(lambda conn: dict(map(held_episode, conn.execute(_HELD))))
 
     async def said_on(self, day: date) -> Sequence[Relation]:
-        """See GraphStore."""
+        """See EpisodeReader."""
         # Up to the day's last moment: the last possible date has no next day to compare with.
         times = [ticks(datetime.combine(day, one, UTC)) for one in (time.min, time.max)]
 
@@ -128,7 +128,7 @@ class SqliteGraph:
         return await self._db.read(look)
 
     async def counts(self) -> GraphCounts:
-        """See GraphStore."""
+        """See GraphWriter."""
 
         def look(conn: sqlite3.Connection) -> GraphCounts:
             concepts, facts, episodes, contexts = conn.execute(_COUNTS).fetchone()
@@ -138,19 +138,19 @@ class SqliteGraph:
         return await self._db.read(look)
 
     async def concepts(self, hashes: Sequence[ConceptHash]) -> Mapping[ConceptHash, Concept]:
-        """See GraphStore."""
+        """See GraphReader."""
         wanted = [name.value for name in hashes]
         found = await self._db.read(lambda conn: _concepts(conn, _CONCEPTS, wanted))
         return {concept.hash: concept for concept in found}
 
     async def labels(self, hashes: Collection[ConceptHash]) -> Mapping[ConceptHash, str]:
-        """See GraphStore."""
+        """See GraphReader."""
         wanted = {name.value: name for name in hashes}
         found = await self._db.read(lambda conn: list(rows.among(conn, _LABELS, wanted)))
         return {wanted[name]: label for name, label in found}
 
     async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, ConceptContext]:
-        """See GraphStore."""
+        """See EpisodeReader."""
 
         def look(conn: sqlite3.Connection) -> dict[ContextHash, ConceptContext]:
             found = rows.among(conn, _CONTEXTS, [name.value for name in hashes])
@@ -159,7 +159,7 @@ class SqliteGraph:
         return await self._db.read(look)
 
     async def named(self, names: Sequence[str]) -> Sequence[Concept]:
-        """See GraphStore. Names are compared without case."""
+        """See GraphReader. Names are compared without case."""
         folded = {spelling for name in names for spelling in (name, name.casefold())}
 
         def look(conn: sqlite3.Connection) -> list[Concept]:
@@ -177,12 +177,12 @@ class SqliteGraph:
         most: int | None = None,
         about: Collection[str] = (),
     ) -> Sequence[Edge]:
-        """See GraphStore."""
+        """See GraphReader."""
         wanted = NeighbourQuery(concepts, scopes, now, most, about)
         return await self._db.read(lambda conn: _around(conn, wanted, self._few))
 
     async def walk(self, walk: Walk[T]) -> T:
-        """See GraphStore."""
+        """See GraphReader."""
 
         def run(conn: sqlite3.Connection) -> T:
             try:
@@ -203,16 +203,16 @@ class SqliteGraph:
         scopes: Sequence[str] | None = None,
         now: datetime | None = None,
     ) -> Sequence[Edge]:
-        """See GraphStore."""
+        """See GraphReader."""
         return await self._db.read(lambda conn: stating(conn, predicate, limit, scopes, _at(now)))
 
     async def predicates(self) -> Sequence[str]:
-        """See GraphStore."""
+        """See GraphReader."""
         query = "SELECT name FROM graph_predicates ORDER BY name"
         return await self._db.read(lambda conn: [row[0] for row in conn.execute(query)])
 
     async def episodes(self, concepts: Sequence[ConceptHash] | None = None) -> Sequence[Relation]:
-        """See GraphStore."""
+        """See EpisodeReader."""
 
         def look(conn: sqlite3.Connection) -> list[Relation]:
             if concepts is None:
@@ -225,7 +225,7 @@ class SqliteGraph:
     async def traces(
         self, facts: Sequence[FactHash], *, scopes: Sequence[str] | None = None
     ) -> Sequence[Trace]:
-        """See GraphStore."""
+        """See EpisodeReader."""
 
         def look(conn: sqlite3.Connection) -> list[Trace]:
             names = {fact.value for fact in facts}
@@ -236,7 +236,7 @@ class SqliteGraph:
         return await self._db.read(look)
 
     async def promotable(self, now: datetime) -> Sequence[Trace]:
-        """See GraphStore."""
+        """See GraphWriter."""
 
         def look(conn: sqlite3.Connection) -> list[Trace]:
             groups: dict[tuple[FactHash, str, bool], list[Trace]] = {}
@@ -250,12 +250,12 @@ class SqliteGraph:
         return await self._db.read(look)
 
     async def touch(self, episodes: Sequence[EpisodeHash], at: datetime) -> int:
-        """See GraphStore."""
+        """See GraphWriter."""
         since = dict.fromkeys([episode.value for episode in episodes], ticks(at))
         return await self._db.write(lambda conn: _touch(conn, since))
 
     async def sweep(self, now: datetime) -> Sequence[Relation]:
-        """See GraphStore."""
+        """See GraphWriter."""
         gone: list[Relation] = []
         touched: set[int] = set()  # recomputed at the end: once per concept, not once per batch
         near = await self._db.read(lambda conn: _faded_episodes(conn, now))
@@ -269,12 +269,12 @@ class SqliteGraph:
         return sorted(gone, key=lambda relation: relation.episode)
 
     async def note(self, consolidated: Consolidated) -> None:
-        """See GraphStore."""
+        """See GraphWriter."""
         values = (ticks(consolidated.at), consolidated.promoted, consolidated.swept)
         await self._db.execute(_NOTE, values)
 
     async def consolidations(self, limit: int) -> Sequence[Consolidated]:
-        """See GraphStore."""
+        """See GraphWriter."""
 
         def look(conn: sqlite3.Connection) -> list[Consolidated]:
             found = conn.execute(_NOTED, (limit,))

@@ -218,11 +218,11 @@ class SqliteChunks:
 
     @property
     def epoch(self) -> int:
-        """See ChunkStore."""
+        """See ChunkIndex."""
         return self._db.begun_anew
 
     async def digests(self, source: Source) -> Mapping[str, str]:
-        """See ChunkStore."""
+        """See ChunkIndex."""
 
         def look(conn: sqlite3.Connection) -> dict[str, str]:
             found = conn.execute("SELECT path, digest FROM files WHERE source = ?", (source,))
@@ -231,13 +231,13 @@ class SqliteChunks:
         return await self._db.read(look)
 
     async def entries(self, path: str, since: int = 1) -> Sequence[Entry]:
-        """See ChunkStore."""
+        """See ChunkIndex."""
         return await self._db.read(lambda conn: rows.entries_of(conn, path, since))
 
     async def replace(
         self, path: str, digest: str, entries: Sequence[Entry], since: int = 1
     ) -> Sequence[int]:
-        """See ChunkStore."""
+        """See ChunkWriter."""
 
         def change(conn: sqlite3.Connection) -> list[int]:
             file_id = rows.put_file(conn, path, digest, entries)
@@ -248,7 +248,7 @@ class SqliteChunks:
     async def patch(
         self, path: str, digest: str, patches: Sequence[LinePatch[Entry]]
     ) -> Sequence[int]:
-        """See ChunkStore."""
+        """See ChunkWriter."""
 
         def change(conn: sqlite3.Connection) -> list[int]:
             return rows.patch(conn, rows.put_file(conn, path, digest, ()), patches)
@@ -256,11 +256,11 @@ class SqliteChunks:
         return await self._db.write(change)
 
     async def lines(self, path: str) -> Sequence[tuple[int, int, int]]:
-        """See ChunkStore."""
+        """See ChunkIndex."""
         return await self._db.read(lambda conn: rows.lines_of(conn, path))
 
     async def extend(self, path: str, digest: str, entries: Sequence[Entry]) -> None:
-        """See ChunkStore."""
+        """See ChunkWriter."""
 
         def change(conn: sqlite3.Connection) -> None:
             rows.insert(conn, rows.put_file(conn, path, digest, entries), entries)
@@ -268,11 +268,11 @@ class SqliteChunks:
         await self._db.write(change)
 
     async def remove(self, paths: Sequence[str]) -> Sequence[int]:
-        """See ChunkStore."""
+        """See ChunkWriter."""
         return await self._db.write(lambda conn: rows.remove(conn, paths))
 
     async def erase(self, paths: Sequence[str]) -> Sequence[int]:
-        """See ChunkStore."""
+        """See ChunkWriter."""
 
         def change(conn: sqlite3.Connection) -> list[int]:
             gone = rows.remove(conn, paths)
@@ -283,15 +283,15 @@ class SqliteChunks:
         return await self._db.erase(change)
 
     async def outdate(self) -> None:
-        """See ChunkStore."""
+        """See ChunkWriter."""
         await self._db.execute("UPDATE files SET digest = ''", ())
 
     async def verify(self) -> None:
-        """See ChunkStore."""
+        """See ChunkIndex."""
         await self._db.verify()
 
     async def load(self, after: int, limit: int, audience: Audience) -> Sequence[StoredChunk]:
-        """See ChunkStore."""
+        """See ChunkReader."""
         values = {"after": after, "limit": limit, "own": audience.own}
         statement = _LOAD_ALL if audience == OWNER else _LOAD_SEEN
 
@@ -304,7 +304,7 @@ class SqliteChunks:
         return await self._db.read(look)
 
     async def has(self, scope: str) -> bool:
-        """See ChunkStore."""
+        """See ChunkReader."""
 
         def look(conn: sqlite3.Connection) -> bool:
             found = conn.execute("SELECT 1 FROM chunks WHERE scope = ? LIMIT 1", (scope,))
@@ -313,7 +313,7 @@ class SqliteChunks:
         return await self._db.read(look)
 
     async def ids(self) -> Sequence[int]:
-        """See ChunkStore."""
+        """See ChunkReader."""
 
         def look(conn: sqlite3.Connection) -> list[int]:
             return [row["id"] for row in conn.execute("SELECT id FROM chunks ORDER BY id")]
@@ -328,7 +328,7 @@ class SqliteChunks:
         limit: int,
         sources: frozenset[Source] | None = None,
     ) -> SearchResult:
-        """See ChunkStore."""
+        """See ChunkReader."""
         return await self._db.read(
             lambda conn: find(conn, terms, audience, limit=limit, sources=sources)
         )
@@ -336,7 +336,7 @@ class SqliteChunks:
     async def vectors(
         self, model: str, after: int, upto: int, audience: Audience
     ) -> Sequence[tuple[int, bytes]]:
-        """See ChunkStore."""
+        """See ChunkReader."""
         values = {"after": after, "upto": upto, "own": audience.own, "model": model}
         statement = _VECTORS if audience == OWNER else _VECTORS_SEEN
 
@@ -346,7 +346,7 @@ class SqliteChunks:
         return await self._db.read(look)
 
     async def pending(self, model: str, after: int, limit: int) -> Sequence[Unembedded]:
-        """See ChunkStore."""
+        """See VectorBacklog."""
         values = {"model": model, "after": after, "limit": limit}
 
         def look(conn: sqlite3.Connection) -> list[Unembedded]:
@@ -356,7 +356,7 @@ class SqliteChunks:
         return await self._db.read(look)
 
     async def count_pending(self, model: str, after: int, most: int) -> int:
-        """See ChunkStore."""
+        """See VectorBacklog."""
         values = {"model": model, "after": after, "limit": most}
 
         def look(conn: sqlite3.Connection) -> int:
@@ -368,7 +368,7 @@ class SqliteChunks:
     async def put_vectors(
         self, model: str, vectors: Mapping[bytes, bytes]
     ) -> Sequence[tuple[int, bytes]]:
-        """See ChunkStore."""
+        """See VectorBacklog."""
 
         def change(conn: sqlite3.Connection) -> list[tuple[int, bytes]]:
             conn.execute("INSERT OR IGNORE INTO models (name) VALUES (?)", (model,))
@@ -383,11 +383,11 @@ class SqliteChunks:
         return await self._db.write(change)
 
     async def prune(self) -> None:
-        """See ChunkStore."""
+        """See VectorBacklog."""
         await self._db.execute(_PRUNE, (CACHED,))
 
     async def meta(self, name: str) -> str:
-        """See ChunkStore."""
+        """See VectorBacklog."""
 
         def look(conn: sqlite3.Connection) -> str:
             found = conn.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
@@ -396,11 +396,11 @@ class SqliteChunks:
         return await self._db.read(look)
 
     async def set_meta(self, name: str, value: str) -> None:
-        """See ChunkStore."""
+        """See VectorBacklog."""
         await self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
     async def state(self) -> IndexState:
-        """See ChunkStore."""
+        """See ChunkIndex."""
 
         def count(conn: sqlite3.Connection) -> IndexState:
             (files,) = conn.execute("SELECT count(*) FROM files").fetchone()

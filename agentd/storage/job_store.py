@@ -76,7 +76,7 @@ class SqliteJobStore:
         return (*self._jobs.problems(), *self._runs.problems())
 
     async def add(self, job: NewJob, next_due: datetime, *, most: int, key: str = "") -> Job:
-        """See JobStore. Raises Busy if there are `most` active jobs already."""
+        """See JobBook. Raises Busy if there are `most` active jobs already."""
         now = self._clock.now()
         job = replace(job, text=self._redactor.kept(job.text).text)
 
@@ -94,18 +94,18 @@ class SqliteJobStore:
         return await self._db.write(insert)
 
     async def by_key(self, key: str) -> Job | None:
-        """See JobStore."""
+        """See JobBook."""
         row = await self._db.read(lambda conn: conn.execute(_BY_KEY, (key,)).fetchone())
         return self._jobs.one(row, _load_job) if row else None
 
     async def jobs(self, *, past: bool = False) -> tuple[Job, ...]:
-        """See JobStore."""
+        """See JobBook."""
         query = "SELECT * FROM jobs ORDER BY id" if past else _TO_COME
         found = await self._db.read(lambda conn: conn.execute(query).fetchall())
         return self._jobs.readable(found, _load_job)
 
     async def get(self, job_id: int) -> Job:
-        """See JobStore. Raises NotFound if there is none."""
+        """See JobBook. Raises NotFound if there is none."""
         query = "SELECT * FROM jobs WHERE id = ?"
         row = await self._db.read(lambda conn: conn.execute(query, (job_id,)).fetchone())
         if row is None:
@@ -113,7 +113,7 @@ class SqliteJobStore:
         return self._jobs.one(row, _load_job)
 
     async def remove(self, job_id: int) -> Job:
-        """See JobStore. Raises NotFound if there is none. An unreadable job is returned with its
+        """See JobBook. Raises NotFound if there is none. An unreadable job is returned with its
         text only.
         """
 
@@ -130,7 +130,7 @@ class SqliteJobStore:
         return job
 
     async def pass_over(self, step: JobStep) -> None:
-        """See JobStore."""
+        """See JobBook."""
         now = self._clock.now()
 
         def advance(conn: sqlite3.Connection) -> None:
@@ -140,14 +140,14 @@ class SqliteJobStore:
         await self._db.write(advance)
 
     async def begin(self, step: JobStep) -> int | None:
-        """See JobStore."""
+        """See JobRuns."""
         now = self._clock.now()
         return await self._db.write(lambda conn: _begin(conn, step, now))
 
     async def record(
         self, step: JobStep, ending: Ending, alert: NewAlert | None = None
     ) -> JobRun | None:
-        """See JobStore."""
+        """See JobRuns."""
         now = self._clock.now()
 
         def run(conn: sqlite3.Connection) -> JobRun | None:
@@ -159,22 +159,22 @@ class SqliteJobStore:
     async def end(
         self, run_id: int, ending: Ending, alert: NewAlert | None = None
     ) -> JobRun | None:
-        """See JobStore."""
+        """See JobRuns."""
         now = self._clock.now()
         return await self._db.write(lambda conn: _end(conn, run_id, ending, alert, now))
 
     async def interrupt(self) -> int:
-        """See JobStore. Returns how many runs were interrupted."""
+        """See JobRuns. Returns how many runs were interrupted."""
         return await self._db.execute(_INTERRUPT, ())
 
     async def runs(self, limit: int, job_id: int | None = None) -> tuple[JobRun, ...]:
-        """See JobStore."""
+        """See JobRuns."""
         query, values = (_NEWEST, (limit,)) if job_id is None else (_NEWEST_OF, (job_id, limit))
         found = await self._db.read(lambda conn: conn.execute(query, values).fetchall())
         return self._runs.readable(found, _load_run)
 
     async def used(self, job_id: int, since: datetime) -> frozenset[datetime]:
-        """See JobStore."""
+        """See JobRuns."""
         values = (job_id, stamp(since))
         found = await self._db.read(lambda conn: conn.execute(_USED, values).fetchall())
         return frozenset(moment(row["due"]) for row in found)

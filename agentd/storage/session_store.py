@@ -70,7 +70,7 @@ class SqliteSessions:
         self._contexts = ContextCache()
 
     async def receive(self, request: TurnRequest) -> Receipt:
-        """See SessionStore. Raises InvalidRequest for text with an unpaired surrogate."""
+        """See Inbox. Raises InvalidRequest for text with an unpaired surrogate."""
         inbox.check_storable(request)
         now = self._clock.now()
 
@@ -81,12 +81,12 @@ class SqliteSessions:
         return await self._db.write(take)
 
     async def begin(self, turn_id: int) -> tuple[Row, ...]:
-        """See SessionStore. Raises NotFound, InvalidRequest for a turn that has ended."""
+        """See Inbox. Raises NotFound, InvalidRequest for a turn that has ended."""
         now = self._clock.now()
         return await self._db.write(lambda conn: inbox.begin(conn, turn_id, now))
 
     async def append(self, turn_id: int, row: NewRow) -> Row:
-        """See SessionStore. Raises as `begin` does."""
+        """See Inbox. Raises as `begin` does."""
         now = self._clock.now()
 
         def add(conn: sqlite3.Connection) -> Row:
@@ -97,7 +97,7 @@ class SqliteSessions:
     async def finish(
         self, turn_id: int, turn: Turn, rows: Sequence[NewRow] = ()
     ) -> tuple[Row, ...]:
-        """See SessionStore. A turn that never began first gets its user row, which is not among the
+        """See Inbox. A turn that never began first gets its user row, which is not among the
         returned rows. Raises as `begin` does.
         """
         now = self._clock.now()
@@ -109,23 +109,23 @@ class SqliteSessions:
         return await self._db.write(end)
 
     async def park(self, turn_id: int, *, waits: bool = False) -> None:
-        """See SessionStore. Does nothing for a turn that has ended: the caller may have been
+        """See Inbox. Does nothing for a turn that has ended: the caller may have been
         cancelled while the end was being stored.
         """
         await self._db.execute(_PARK, (waits, turn_id))
 
     async def pending(self) -> tuple[PendingTurn, ...]:
-        """See SessionStore."""
+        """See Inbox."""
         return await self._db.read(inbox.pending)
 
     async def load(self, session: SessionKey, most: int | None = None) -> History:
-        """See SessionStore."""
+        """See Contexts."""
         return await self._db.read(
             lambda conn: transcript.load_history(conn, session, self._contexts, most)
         )
 
     async def notice(self, session: SessionKey, text: str, tag: str) -> Row:
-        """See SessionStore. Raises NotFound."""
+        """See Transcripts. Raises NotFound."""
         now = self._clock.now()
         new = redact_row(NewRow(RowRole.NOTICE, (Text(text),), tag=tag), self._redactor)
 
@@ -143,7 +143,7 @@ class SqliteSessions:
         summary: str,
         outside: str = "",
     ) -> bool:
-        """See SessionStore. Raises NotFound."""
+        """See Contexts. Raises NotFound."""
         now = self._clock.now()
         summary = self._redactor.kept(summary).text
 
@@ -159,7 +159,7 @@ class SqliteSessions:
         return await self._db.write(change)
 
     async def set_trouble(self, session: SessionKey, trouble: SummaryTrouble) -> None:
-        """See SessionStore. Raises NotFound."""
+        """See Contexts. Raises NotFound."""
         now = self._clock.now()
         at = None if trouble.retry_at is None else stamp(trouble.retry_at)
         values = (trouble.failures, well_formed(trouble.reason), at)
@@ -171,11 +171,11 @@ class SqliteSessions:
         await self._db.write(change)
 
     async def mark_excerpted(self, session: SessionKey) -> None:
-        """See SessionStore."""
+        """See Contexts."""
         await self._db.execute("UPDATE sessions SET excerpted = 1 WHERE key = ?", (session,))
 
     async def cover(self, session: SessionKey, coverage: Coverage) -> None:
-        """See SessionStore. Raises NotFound."""
+        """See Contexts. Raises NotFound."""
         now = self._clock.now()
 
         def record(conn: sqlite3.Connection) -> None:
@@ -197,7 +197,7 @@ class SqliteSessions:
         await self._db.write(record)
 
     async def flush_failed(self, session: SessionKey, reason: str) -> int:
-        """See SessionStore. Raises NotFound."""
+        """See Contexts. Raises NotFound."""
         now = self._clock.now()
 
         def count(conn: sqlite3.Connection) -> int:
@@ -210,11 +210,11 @@ class SqliteSessions:
         return await self._db.write(count)
 
     async def last_asked(self, session: SessionKey, start: str) -> str:
-        """See SessionStore."""
+        """See Contexts."""
         return await self._db.read(lambda conn: inbox.last_asked(conn, session, start))
 
     async def coverages(self, session: SessionKey) -> tuple[Coverage, ...]:
-        """See SessionStore."""
+        """See Contexts."""
 
         def find(conn: sqlite3.Connection) -> tuple[Coverage, ...]:
             found = conn.execute(
@@ -227,7 +227,7 @@ class SqliteSessions:
         return await self._db.read(find)
 
     async def set_flush_due(self, sessions: Sequence[SessionKey]) -> None:
-        """See SessionStore."""
+        """See Contexts."""
         keys = [(key,) for key in sessions]
 
         def mark(conn: sqlite3.Connection) -> None:
@@ -236,7 +236,7 @@ class SqliteSessions:
         await self._db.write(mark)
 
     async def create(self, session: SessionKey, cwd: str = "") -> bool:
-        """See SessionStore."""
+        """See SessionRegistry."""
         now = self._clock.now()
 
         def make(conn: sqlite3.Connection) -> bool:
@@ -254,13 +254,13 @@ class SqliteSessions:
         return await self._db.write(lambda conn: transcript.drop_unused(conn, before))
 
     async def exists(self, session: SessionKey) -> bool:
-        """See SessionStore."""
+        """See Transcripts."""
         if session == MAIN:
             return True
         return await self._db.read(lambda conn: transcript.find_session(conn, session) is not None)
 
     async def sessions(self) -> tuple[SessionInfo, ...]:
-        """See SessionStore."""
+        """See Transcripts."""
         stored = await self._db.read(transcript.list_sessions)
         if any(s.key == MAIN for s in stored):
             return stored
@@ -268,13 +268,13 @@ class SqliteSessions:
         return (*stored, SessionInfo(MAIN, "", now, now, 0, 0, 0, 0))
 
     async def row_counts(self) -> Mapping[SessionKey, int]:
-        """See SessionStore."""
+        """See Transcripts."""
         return await self._db.read(transcript.row_counts)
 
     async def rows(
         self, session: SessionKey, first: int = 1, limit: int | None = None
     ) -> tuple[Row, ...]:
-        """See SessionStore. Raises NotFound if there is no such session."""
+        """See Transcripts. Raises NotFound if there is no such session."""
 
         def find(conn: sqlite3.Connection) -> tuple[Row, ...]:
             found = transcript.find_session(conn, session)
@@ -287,7 +287,7 @@ class SqliteSessions:
         return await self._db.read(find)
 
     async def recent(self, session: SessionKey, turns: int) -> tuple[Row, ...]:
-        """See SessionStore. Empty for an unknown session."""
+        """See Transcripts. Empty for an unknown session."""
 
         def find(conn: sqlite3.Connection) -> tuple[Row, ...]:
             found = transcript.find_session(conn, session)
@@ -296,11 +296,11 @@ class SqliteSessions:
         return await self._db.read(find)
 
     async def said(self, session: SessionKey, after: int, limit: int) -> tuple[Row, ...]:
-        """See SessionStore."""
+        """See Transcripts."""
         return await self._db.read(lambda conn: transcript.user_rows(conn, session, after, limit))
 
     async def add_rows(self, session: SessionKey, rows: Sequence[tuple[NewRow, datetime]]) -> int:
-        """See SessionStore. Returns how many rows the session now has.
+        """See Transcripts. Returns how many rows the session now has.
 
         Raises Busy if it has rows already.
         """
@@ -321,11 +321,11 @@ class SqliteSessions:
         return await self._db.write(add)
 
     async def last_heard(self) -> tuple[datetime, str] | None:
-        """See SessionStore."""
+        """See Transcripts."""
         return await self._db.read(inbox.last_heard)
 
     async def choices(self, session: SessionKey) -> Choices:
-        """See SessionStore."""
+        """See SessionRegistry."""
 
         def find(conn: sqlite3.Connection) -> Choices:
             found = transcript.find_session(conn, session)
@@ -334,7 +334,7 @@ class SqliteSessions:
         return await self._db.read(find)
 
     async def choose(self, session: SessionKey, choices: Choices) -> None:
-        """See SessionStore. Raises NotFound."""
+        """See SessionRegistry. Raises NotFound."""
         now = self._clock.now()
 
         def change(conn: sqlite3.Connection) -> None:
@@ -345,26 +345,26 @@ class SqliteSessions:
         await self._db.write(change)
 
     async def fork(self, session: SessionKey, copy: SessionKey, cwd: str = "") -> None:
-        """See SessionStore. Raises NotFound, Busy."""
+        """See SessionRegistry. Raises NotFound, Busy."""
         now = self._clock.now()
         await self._db.write(lambda conn: fork_session(conn, session, copy, cwd, now))
 
     async def images(self) -> frozenset[str]:
-        """See SessionStore."""
+        """See Transcripts."""
         return await self._db.read(transcript.referred_images)
 
     async def delete(self, session: SessionKey) -> None:
-        """See SessionStore."""
+        """See SessionRegistry."""
         now = self._clock.now()
         await self._db.erase(lambda conn: transcript.delete_session(conn, session, now))
 
     async def unerased(self) -> Mapping[int, SessionKey]:
-        """See SessionStore."""
+        """See SessionRegistry."""
         rows = await self._db.read(lambda conn: conn.execute(_UNERASED).fetchall())
         return {row["id"]: SessionKey(row["session"]) for row in rows}
 
     async def mark_erased(self, deletion: int) -> None:
-        """See SessionStore."""
+        """See SessionRegistry."""
         await self._db.erase(lambda conn: conn.execute(_ERASED, (deletion,)).rowcount)
 
 

@@ -252,7 +252,7 @@ class Files:
         return as_planned
 
     async def life(self, path: str) -> str:
-        """See Workspace."""
+        """See NoteRules."""
         name = await asyncio.to_thread(self._places.standing_own, path)
         with translate_os_errors(path):
             return await asyncio.to_thread(self._lives.of, name.parts)
@@ -262,7 +262,7 @@ class Files:
         self.writes += path.casefold().endswith(".md")
 
     async def outside(self, path: str, lines: Sequence[str]) -> Sequence[bool]:
-        """See Workspace."""
+        """See NoteReader."""
         name = await asyncio.to_thread(self._places.standing, path)
         if name.scope:
             return [True] * len(lines)
@@ -275,7 +275,7 @@ class Files:
         return [one or other for one, other in zip(marked, brought, strict=True)]
 
     async def names_outside(self, paths: Sequence[str]) -> bool:
-        """See Workspace."""
+        """See NoteReader."""
         if any(path.startswith("@") and path.rstrip("/").count("/") for path in paths):
             return True  # the name of a scope is the owner's choice; the names inside it are not
         if (versions := self._versions) is None:
@@ -289,7 +289,7 @@ class Files:
             )
 
     async def name_outside(self, paths: Sequence[str]) -> None:
-        """See Workspace."""
+        """See NoteReader."""
         if (versions := self._versions) is not None:
             with translate_os_errors("the versions of files"):
                 await asyncio.to_thread(versions.name_outside, paths)

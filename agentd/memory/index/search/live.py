@@ -121,7 +121,7 @@ class LiveIndex:
 
     @property
     def epoch(self) -> int:
-        """See MemoryIndex."""
+        """See IndexSearch."""
         return self._store.epoch
 
     async def run(self) -> None:
@@ -138,7 +138,7 @@ class LiveIndex:
             self._runs = False
 
     async def digests(self, source: Source) -> Mapping[str, str]:
-        """See MemoryIndex."""
+        """See IndexWriter."""
         found = await self._store.digests(source)
         return {
             path: digest.removeprefix(_READ) if digest.startswith(_READ) else ""
@@ -148,7 +148,7 @@ class LiveIndex:
     async def replace(
         self, path: str, digest: str, chunks: Sequence[Chunk], since: int = 1
     ) -> None:
-        """See MemoryIndex."""
+        """See IndexWriter."""
         many = len(chunks) >= _MANY
         entries = await self._entries(
             chunks, await self._store.entries(path, since) if many else ()
@@ -157,7 +157,7 @@ class LiveIndex:
         self._chain.notice()
 
     async def patch(self, path: str, digest: str, patches: Sequence[LinePatch[Chunk]]) -> None:
-        """See MemoryIndex."""
+        """See IndexWriter."""
         read = [
             LinePatch(one.first, one.end, one.count, tuple(await self._entries(one.pieces)))
             for one in patches
@@ -167,39 +167,39 @@ class LiveIndex:
         self._chain.notice()
 
     async def extend(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
-        """See MemoryIndex."""
+        """See IndexWriter."""
         entries = await self._entries(chunks)
         await self._mirrors.change(self._extended(path, digest, entries))
         self._chain.notice()
 
     async def remove(self, paths: Sequence[str]) -> None:
-        """See MemoryIndex."""
+        """See IndexWriter."""
         await self._mirrors.change(self._store.remove(paths), paths)
 
     async def erase(self, paths: Sequence[str]) -> None:
-        """See MemoryIndex."""
+        """See IndexWriter."""
         await self._mirrors.erase(partial(self._store.erase, paths), paths)
 
     async def outdate(self) -> None:
-        """See MemoryIndex."""
+        """See IndexWriter."""
         await self._store.outdate()
 
     async def verify(self) -> None:
-        """See MemoryIndex."""
+        """See IndexWriter."""
         await self._store.verify()
 
     async def complete(self) -> None:
-        """See MemoryIndex."""
+        """See IndexWriter."""
         if not self._mirrors.is_whole:
             await self._chain.fill_quickest()
             await self._mirrors.complete()
 
     async def settle(self) -> None:
-        """See MemoryIndex. Returns also when an embedder fails: `problems` then says so."""
+        """See IndexWriter. Returns also when an embedder fails: `problems` then says so."""
         await self._chain.fill()
 
     async def search(self, query: SearchQuery, audience: Audience) -> SearchResult:
-        """See MemoryIndex. Scores lie between 0 and 1; equal ones are in order of path and line."""
+        """See IndexSearch. Scores lie between 0 and 1; equal ones are in order of path and line."""
         asked = dict.fromkeys(map(words.query_part, query.phrasings))
         texts = [text for text in asked if any(words.raw_words(text))]
         if not texts:
@@ -216,7 +216,7 @@ class LiveIndex:
         return SearchResult((), SearchShortfall.INDEXING)
 
     async def state(self) -> IndexState:
-        """See MemoryIndex. Only the indexer knows what has still to be indexed."""
+        """See IndexSearch. Only the indexer knows what has still to be indexed."""
         state = replace(await self._store.state(), nbytes=await self._mirrors.nbytes())
         told = await self._chain.with_vectors(state)
         if self._is_loading or self._warming:
