@@ -33,14 +33,14 @@ class Calls:
         """
         done = await self.outputs(progress.receipt.turn_id)
         refused: dict[str, ToolOutput] = {}
-        for place, use in enumerate(uses):
+        for index, use in enumerate(uses):
             if use.id not in done:
                 if progress.interrupt.requested:
                     raise Interrupted
                 if use.refused:
                     refused[use.id] = ToolOutput(use.refused, is_error=True)
                     continue
-                if refusal := self._toolbox.refusal(place, len(done)):
+                if refusal := self._toolbox.refusal(index, len(done)):
                     refused[use.id] = refusal
                     continue
             self._announce(progress, use)
@@ -89,13 +89,15 @@ class Calls:
             careful=progress.context.choices.mode is ApprovalMode.ASK,
             known=progress.known_texts() if tainted and use.name == FETCH else (),
         )
-        told = sum(len(output.text) for output in earlier)
+        chars_before = sum(len(output.text) for output in earlier)
 
         def show(text: str) -> None:
             progress.sink.emit(ToolCallAdvanced(request.session, use.id, text))
 
         turn_id, interrupt = progress.receipt.turn_id, progress.interrupt
-        return await self._toolbox.run(turn_id, call, request, interrupt, told=told, show=show)
+        return await self._toolbox.run(
+            turn_id, call, request, interrupt, chars_before=chars_before, show=show
+        )
 
     def _announce(self, progress: Progress, use: ToolUse) -> None:
         progress.sink.emit(

@@ -288,7 +288,7 @@ class PromptGatherer:
         self, request: TurnRequest, without: Collection[ContextSource]
     ) -> list[ContextBlock]:
         found: list[ContextBlock] = []
-        for place, source in enumerate(self._sources):
+        for index, source in enumerate(self._sources):
             if source in without:
                 continue
             try:
@@ -296,9 +296,9 @@ class PromptGatherer:
             except Exception as error:
                 # Boundary: a defect in one source must not end every conversation.
                 log.exception("context_source_broke", source=type(source).__name__)
-                self._broken[place] = _broke(source, error)
+                self._broken[index] = _broke(source, error)
             else:
-                self._broken.pop(place, None)
+                self._broken.pop(index, None)
         return found
 
     async def _gather(

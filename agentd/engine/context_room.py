@@ -67,7 +67,12 @@ class _SessionState(Struct):
 
 
 class ContextRoom:
-    """Decides when to ask `Compaction` for room, and tells the session what came of it."""
+    """What turns and the owner ask of a session's context, around `Compaction`.
+
+    It reads the history before a turn, which leaves out the turns that it knows to be unfinished;
+    decides when to ask for room, and tells the session what came of it; gives a turn less of the
+    context when all of it does not fit; and deletes sessions, while nobody works in them.
+    """
 
     def __init__(
         self,
@@ -108,8 +113,9 @@ class ContextRoom:
         """Mark the turn as finished: its end is stored."""
         self._state(session).unfinished.discard(turn_id)
 
-    async def past(self, session: SessionKey, turn_id: int) -> History:
-        """Return the session's context for the turn: what has ended before it. Of a very long
+    async def read_past(self, session: SessionKey, turn_id: int) -> History:
+        """Return the session's context for the turn, what has ended before it, and remember which
+        generation of it the turn runs on. Of a very long
         context only the newest rows are read, about four windows of them, as many as an excerpt is
         made from.
         """
@@ -368,7 +374,7 @@ class ContextRoom:
             self._weighed = (carried, tokens.of_fixed(*carried))
         return self._weighed[1]
 
-    async def between_turns(self, session: SessionKey) -> History:
+    async def read_between_turns(self, session: SessionKey) -> History:
         """Return the session's context: what has ended by now."""
         unended = self._unended(session)
         whole = await self._store.load(session)
@@ -378,7 +384,7 @@ class ContextRoom:
         """Return the session's context between turns, and the estimated tokens of the next request
         over it.
         """
-        history = await self.between_turns(session)
+        history = await self.read_between_turns(session)
         return history, await self._measured(history, ())
 
     async def _measured(self, history: History, incoming: Sequence[Block]) -> int:

@@ -110,12 +110,12 @@ class Toolbox:
             (spec.kind for spec in self.sourced_specs(request) if spec.name == name), "other"
         )
 
-    def refusal(self, place: int, made: int) -> ToolOutput | None:
+    def refusal(self, index: int, made: int) -> ToolOutput | None:
         """Return the error output of a call beyond the limits of an answer or a turn; None if the
-        call may run. `place` is its position in the answer, from 0, `made` the number of earlier
+        call may run. `index` is its position in the answer, from 0, `made` the number of earlier
         calls of the turn.
         """
-        if place >= (most := self._settings.max_answer_tool_calls):
+        if index >= (most := self._settings.max_answer_tool_calls):
             return ToolOutput(f"Not run: one answer may make {most} calls.", is_error=True)
         if made >= (most := self._settings.max_turn_tool_calls):
             return ToolOutput(f"Not run: one turn may make {most} calls.", is_error=True)
@@ -128,11 +128,11 @@ class Toolbox:
         request: TurnRequest,
         interrupt: Interrupt,
         *,
-        told: int = 0,
+        chars_before: int = 0,
         show: Callable[[str], None] = _unheard,
     ) -> ToolOutput:
         """Run the call, journal its output and return it. Every refusal is an error output for the
-        model. `told` is how many characters the turn's tools have returned before; `show` gets the
+        model. `chars_before` is how many characters the turn's tools have returned before; `show` gets the
         progress reports of the tool.
 
         Raises StorageError when the journal cannot be written, Interrupted when the user stops the
@@ -140,7 +140,7 @@ class Toolbox:
         """
         call = replace(call, input=self._redactor.plain(call.input))
         output = await self._attempt(turn_id, call, request, interrupt, show)
-        room = self._settings.max_turn_tool_output - told
+        room = self._settings.max_turn_tool_output - chars_before
         most = max(0, min(self._settings.max_tool_output, room))
         output = replace(output, text=shorten(output.text, most))
         hit("tool.done")

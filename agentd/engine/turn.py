@@ -104,7 +104,7 @@ class TurnExecution:
         message itself is a line that stands for it. What a search adds for its words is missing.
         """
         request = TurnRequest(session, NEXT_MESSAGE, "")
-        past = await self._context_room.between_turns(session)
+        past = await self._context_room.read_between_turns(session)
         context = await self._builder.for_turn(request, past)
         return build_prompt(context, (Row(0, RowRole.USER, request.blocks, self._clock.now()),))
 
@@ -173,7 +173,7 @@ class TurnExecution:
         request, receipt = submission.request, submission.receipt
         if request.context is PromptScope.LIGHT or request.is_silent:
             return False
-        past = await self._context_room.past(request.session, receipt.turn_id)
+        past = await self._context_room.read_past(request.session, receipt.turn_id)
         carried = progress.context.past.rows
         part = await self._context_room.shorter(past, carried, receipt.turn_id)
         if part is None:
@@ -186,7 +186,7 @@ class TurnExecution:
         over it.
         """
         request, receipt = submission.request, submission.receipt
-        past = await self._context_room.past(request.session, receipt.turn_id)
+        past = await self._context_room.read_past(request.session, receipt.turn_id)
         return past, await self._builder.for_turn(request, past, receipt.at)
 
     async def _begin_to_end(self, submission: Submission) -> Progress:

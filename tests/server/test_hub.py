@@ -188,11 +188,11 @@ async def test_the_author_is_not_shown_his_own_words():
 
 def test_what_is_held_back_waits_for_its_turn():
     hub, peer = Hub(), Peer()
-    held = hub.hold("main", peer)
+    held = hub.hold_back("main", peer)
     hub.emit(NoticeGiven("main", "first", "t"))
     assert (len(held), peer.params) == (1, [])
     peer.send(held.popleft())
-    hub.release("main", peer)
+    hub.stop_holding_back("main", peer)
     hub.emit(NoticeGiven("main", "second", "t"))
     assert peer.words == ["first", "second"]
 

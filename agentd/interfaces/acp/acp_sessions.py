@@ -174,7 +174,7 @@ class AcpSessions:
         call = acp_schema.parse_load(params)
         key = await existing_key(self._store, call.session_id)
         rows = await self._shown_rows(key)
-        held = self._hub.hold(key, peer)
+        held = self._hub.hold_back(key, peer)
         try:
             for seq, update in replay_updates(rows, self._hooks.kinds):
                 await self._replay(key, update, {"agentd/row": seq}, peer)
@@ -182,7 +182,7 @@ class AcpSessions:
                 await peer.wait_room()
                 peer.send(held.popleft())
         finally:
-            self._hub.release(key, peer)
+            self._hub.stop_holding_back(key, peer)
         return await self._opened(key, call, peer, {})
 
     async def _replay(

@@ -37,7 +37,7 @@ async def _expire(scope: asyncio.Timeout, clock: Clock, seconds: float) -> None:
     scope.reschedule(asyncio.get_running_loop().time())
 
 
-PIECE = 16 * 1024  # bytes read at once, half of what is buffered below
+READ_BYTES = 16 * 1024  # bytes read at once, half of what is buffered below
 _FRAMES = 16  # of the longest kind, that may be unfinished at once
 _SKIPPED = 64  # of the longest kind, that one line may have and still only be refused itself
 _ENDS = 4096  # bytes at either end of a line that is too long, in which its id is looked for
@@ -62,7 +62,7 @@ class Unfinished:
         """The bytes of all incomplete frames."""
         return self._size
 
-    def hold(self, give_up: Callable[[], None], size: int) -> None:
+    def set_size(self, give_up: Callable[[], None], size: int) -> None:
         """Set the size of an incomplete frame, which `give_up` identifies. While the total is too
         large, the oldest frame's `give_up` is called.
         """
@@ -70,10 +70,10 @@ class Unfinished:
         self._held[give_up] = size
         while self._size > self._most:
             oldest = next(iter(self._held))
-            self.release(oldest)
+            self.drop(oldest)
             oldest()
 
-    def release(self, give_up: Callable[[], None]) -> None:
+    def drop(self, give_up: Callable[[], None]) -> None:
         """Stop counting a frame: it is complete or abandoned."""
         self._size -= self._held.pop(give_up, 0)
 
@@ -104,14 +104,14 @@ class Incoming:
             self._seen = len(self._rest)
             if self._seen > self._longest:
                 raise await self._skipped()
-            piece = await self._reader.read(PIECE)
+            piece = await self._reader.read(READ_BYTES)
             if not piece:
                 last = bytes(self._rest)
                 self.close()
                 return last or None
             self._rest += piece
-            self._unfinished.hold(self._give_up, len(self._rest))
-        self._unfinished.release(self._give_up)
+            self._unfinished.set_size(self._give_up, len(self._rest))
+        self._unfinished.drop(self._give_up)
         line = self._cut(end)
         if end > self._longest:
             raise self._too_long(line[:_ENDS], line[-_ENDS:])
@@ -120,13 +120,13 @@ class Incoming:
     async def discard(self) -> None:
         """Read and discard until the client stops sending."""
         self.close()
-        while await self._reader.read(PIECE):
+        while await self._reader.read(READ_BYTES):
             pass
 
     def close(self) -> None:
         """Drop the bytes of an incomplete line."""
         self._rest, self._seen = bytearray(), 0
-        self._unfinished.release(self._give_up)
+        self._unfinished.drop(self._give_up)
 
     def _cut(self, end: int) -> bytes:
         """Remove and return the line that ends at `end`."""
@@ -137,11 +137,11 @@ class Incoming:
 
     async def _skipped(self) -> FrameError:
         """Read to the end of an overlong line without keeping it, and return the error for it."""
-        self._unfinished.release(self._give_up)
+        self._unfinished.drop(self._give_up)
         head, size = bytes(self._rest[:_ENDS]), len(self._rest)
         while (end := self._rest.find(b"\n")) < 0 and size <= _SKIPPED * self._longest:
             del self._rest[:-_ENDS]
-            piece = await self._reader.read(PIECE)
+            piece = await self._reader.read(READ_BYTES)
             if not piece:
                 tail = bytes(self._rest)
                 self.close()
@@ -177,7 +177,7 @@ def _call_id(head: bytes, tail: bytes) -> CallId | None:
     return None
 
 
-_PIECE = 64 * 1024
+_WRITE_BYTES = 64 * 1024
 
 
 class Outgoing:
@@ -271,7 +271,7 @@ class Outgoing:
 
     def _write_piece(self) -> None:
         piece = bytearray()  # a write is a system call, which costs more than the copy
-        while self._frames and len(piece) < _PIECE:
+        while self._frames and len(piece) < _WRITE_BYTES:
             piece += self._frames.popleft()
         self._writer.write(piece)
         self._size -= len(piece)

@@ -128,15 +128,15 @@ class Hub:
         """
         if self.is_attached(session, peer):
             return
-        held = self.hold(session, peer)
+        held = self.hold_back(session, peer)
         try:
             while held:
                 await peer.wait_room()
                 peer.send(held.popleft())
         finally:
-            self.release(session, peer)
+            self.stop_holding_back(session, peer)
 
-    def hold(self, session: SessionKey, peer: Peer) -> deque[bytes]:
+    def hold_back(self, session: SessionKey, peer: Peer) -> deque[bytes]:
         """Attach, but keep what is to be shown in the returned queue until `release`. Raises Busy."""
         if not self.is_attached(session, peer):
             self.require_room(peer)
@@ -144,11 +144,11 @@ class Hub:
         channel = self._channel(session)
         held = deque(channel.shown_so_far())
         channel.watchers[peer] = held
-        for watch in tuple(channel.watches):
+        for watch in tuple(channel.on_arrival):
             watch(peer)
         return held
 
-    def release(self, session: SessionKey, peer: Peer) -> None:
+    def stop_holding_back(self, session: SessionKey, peer: Peer) -> None:
         """Show what comes from now on at once."""
         channel = self._channels.get(session)
         if channel is not None and peer in channel.watchers:
@@ -201,11 +201,11 @@ class Hub:
     def watching(self, session: SessionKey, arrived: Watch) -> Iterator[None]:
         """Call `arrived` for each client that attaches during the block."""
         channel = self._channel(session)
-        channel.watches.append(arrived)
+        channel.on_arrival.append(arrived)
         try:
             yield
         finally:
-            channel.watches.remove(arrived)
+            channel.on_arrival.remove(arrived)
             self._forget_if_idle(session)
 
     def _channel(self, session: SessionKey) -> _Channel:
@@ -218,7 +218,7 @@ class Hub:
     def _forget_if_idle(self, session: SessionKey) -> None:
         """Only the number outlives the last watcher, since numbers must not begin again."""
         channel = self._channels[session]
-        if not (channel.watchers or channel.watches or channel.running):
+        if not (channel.watchers or channel.on_arrival or channel.running):
             del self._channels[session]
             if channel.seq:
                 self._numbers[session] = channel.seq
@@ -227,7 +227,7 @@ class Hub:
 class _Channel:
     """One session. A watcher's value is the queue that holds its frames back, or None."""
 
-    __slots__ = ("backlog", "context_window", "running", "seq", "session", "watchers", "watches")
+    __slots__ = ("backlog", "context_window", "on_arrival", "running", "seq", "session", "watchers")
 
     def __init__(self, session: SessionKey, context_window: int) -> None:
         self.session = session
@@ -236,7 +236,7 @@ class _Channel:
         self.running = ""
         self.backlog: list[tuple[int, TurnEvent]] = []
         self.watchers: dict[Peer, deque[bytes] | None] = {}
-        self.watches: list[Watch] = []
+        self.on_arrival: list[Watch] = []
 
     def show(self, event: TurnEvent, author: Peer | None) -> None:
         self.seq += 1

@@ -19,7 +19,7 @@ import structlog
 from agentd.core.errors import ConfigError
 from agentd.core.paths import ensure_private_dir
 from agentd.core.ports import Clock
-from agentd.interfaces.acp.flow import PIECE
+from agentd.interfaces.acp.flow import READ_BYTES
 from agentd.storage.ownership import runtime_folder
 
 _LONGEST_PATH = 107  # bytes in sockaddr_un without the closing NUL
@@ -188,7 +188,7 @@ class Acceptor:
     async def open(self, sock: socket.socket) -> None:
         """Accept clients on this socket from now on, and close the one before."""
         server = await asyncio.start_unix_server(
-            self._accept, sock=sock, limit=PIECE, start_serving=False
+            self._accept, sock=sock, limit=READ_BYTES, start_serving=False
         )
         self.close()
         self._server = server  # before it starts: who is cancelled there leaves it to `close`

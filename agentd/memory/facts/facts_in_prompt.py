@@ -53,7 +53,7 @@ CHANGED = 0.5  # share of the budget that changes may take before a new snapshot
 _COMPACTION = "compaction"  # tag of notices that a context was compacted or emptied
 
 
-class _Session(Struct):
+class _Snapshot(Struct):
     """The facts in a session's system prompt. `facts` is None if all of them would be too many."""
 
     text: str
@@ -81,7 +81,7 @@ class FactsInPrompt:
         self._framing = framing.strip()
         self._budget = settings.prompt_tokens
         self._most = settings.max_results
-        self._sessions: OrderedDict[SessionKey, _Session] = OrderedDict()
+        self._sessions: OrderedDict[SessionKey, _Snapshot] = OrderedDict()
         self._seen: tuple[Fact, ...] | None = None
         self._known: dict[str, Fact] = {}  # all facts by id, forgotten ones included
         self._links = FactLinks()
@@ -98,7 +98,7 @@ class FactsInPrompt:
             return ()
         await self._read()
         now = self._clock.now()
-        session = self._session(request.session, now)
+        session = self._current_snapshot(request.session, now)
         if session.facts is None:
             text = await self._relevant(request.text, now)
             return (ContextBlock(text, stable=False),) if text else ()
@@ -133,7 +133,7 @@ class FactsInPrompt:
             self._seen = facts
             self._known = {fact.id: fact for fact in facts}
 
-    def _session(self, key: SessionKey, now: datetime) -> _Session:
+    def _current_snapshot(self, key: SessionKey, now: datetime) -> _Snapshot:
         """Return the session's snapshot, renewed if necessary."""
         found = self._sessions.pop(key, None)
         at = self._clock.monotonic()
@@ -147,7 +147,7 @@ class FactsInPrompt:
             self._sessions.popitem(last=False)
         return found
 
-    def _snapshot(self, now: datetime) -> _Session:
+    def _snapshot(self, now: datetime) -> _Snapshot:
         facts: dict[str, Fact] = {}
         lines: list[str] = []
         size = 0
@@ -156,12 +156,12 @@ class FactsInPrompt:
             lines.append(self._line(fact))
             size += tokens.of_text(lines[-1]) - 1
             if size > self._budget:
-                return _Session("", None, 0.0)
+                return _Snapshot("", None, 0.0)
         text = _block(ALL_HEADING, self._framing, lines) if lines else ""
         fits = self._budget and tokens.of_text(text) <= self._budget
-        return _Session(text, facts, 0.0) if fits else _Session("", None, 0.0)
+        return _Snapshot(text, facts, 0.0) if fits else _Snapshot("", None, 0.0)
 
-    def _is_stale(self, session: _Session) -> bool:
+    def _is_stale(self, session: _Snapshot) -> bool:
         """Whether a fact of the snapshot was forgotten, or so much has changed that repeating the
         changes with each message costs more than a new snapshot.
         """
@@ -172,7 +172,7 @@ class FactsInPrompt:
             return True
         return tokens.of_text(session.changes) > self._budget * CHANGED
 
-    def _changes(self, session: _Session, now: datetime) -> str:
+    def _changes(self, session: _Snapshot, now: datetime) -> str:
         """Return the changes since the session's snapshot as text; "" if there are none."""
         before = session.facts or {}
         lines: list[str] = []
@@ -229,7 +229,7 @@ class FactsInPrompt:
         if not message:
             return ""
         hits = [hit.fact for hit in await self._hits(message) if _holds(hit.fact, now)]
-        links = await self._level()
+        links = await self._current_links()
         named = [fact for fact in links.named(message) if _holds(fact, now)]
         near = await self._cosines(message, [fact.id for fact in links.around((*named, *hits))])
         best = hits[: ROOM - LINKED]
@@ -272,7 +272,7 @@ class FactsInPrompt:
             log.exception("facts_not_compared")
         return {}
 
-    async def _level(self) -> FactLinks:
+    async def _current_links(self) -> FactLinks:
         """Return the links between the present facts."""
         if self._linked is self._known:
             return self._links
