@@ -260,7 +260,8 @@ class Scheduler:
 
     async def _keep(self) -> None:
         """Wake all parts soon after the wall clock has jumped, which APScheduler's timer does not
-        notice.
+        notice, and each part that has slept for too long: its wake-up was set while the clock was
+        ahead for a moment, between two looks.
         """
         before = self._clock_offset()
         while True:
@@ -270,6 +271,10 @@ class Scheduler:
                 log.warning("clock_jumped", by_s=round((offset - before).total_seconds()))
                 self.poke()
             before = offset
+            for rhythm in self._rhythms:
+                slept = self._clock.monotonic() - rhythm.woken_at
+                if rhythm.idle.is_set() and slept > 1.5 * self._longest_sleep:
+                    self._arm(rhythm, 0.0)
 
     def _clock_offset(self) -> timedelta:
         """Return the wall clock minus monotonic time: a value that changes only when the wall clock

@@ -89,6 +89,27 @@ async def test_it_wakes_at_the_due_time() -> None:
         assert timedelta() <= clock.now() - due < timedelta(seconds=20)
 
 
+class Ahead(Ticks):
+    """The clock is a month ahead while the first due time is read, and right again at once."""
+
+    def __init__(self, clock: RealClock) -> None:
+        super().__init__()
+        self.clock = clock
+
+    async def next_due(self) -> datetime | None:
+        if self.count == 1:
+            self.clock.shift = timedelta(days=30)
+            asyncio.get_running_loop().call_soon(setattr, self.clock, "shift", timedelta())
+        return None
+
+
+async def test_a_clock_that_was_ahead_for_a_moment_holds_no_wake_up_up() -> None:
+    clock = RealClock()
+    ticks = Ahead(clock)
+    async with Scheduler(clock, {"beat": ticks}, longest_sleep=0.05):
+        await until(lambda: ticks.count >= 3)
+
+
 async def test_a_tick_that_raises_stops_nothing() -> None:
     ticks = Ticks()
     ticks.errors = [RuntimeError("boom"), AgentdError("boom")]
