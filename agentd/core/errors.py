@@ -264,6 +264,11 @@ class ProviderError(AgentdError):
         self.usage: Usage | None = None
 
     @property
+    def is_unsent(self) -> bool:
+        """Whether the call was never made: the breaker is open, or a budget is used up."""
+        return self.kind in ("breaker_open", "budget")
+
+    @property
     def reason(self) -> str:
         """`provider_` and the kind."""
         return f"provider_{self.kind}"

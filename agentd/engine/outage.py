@@ -177,8 +177,8 @@ class Outage:
         self._since = self._since or self._clock.now()
         self._error = error
         asked = error.retry_after or 0.0
-        if error.kind == "breaker_open":
-            pause = max(asked, 1.0)  # no request was sent
+        if error.is_unsent:  # so it tells nothing of the service
+            pause = max(asked, 1.0)
         else:
             self._pause = min(2 * self._pause or _FIRST_PAUSE, _LONGEST_PAUSE)
             pause = max(asked, self._pause)

@@ -117,7 +117,6 @@ class LastHeard(Struct, frozen=True):
     error: ProviderError | None = None
 
 
-_NOT_ASKED = frozenset({"budget", "breaker_open"})  # errors of calls that were not made
 _FAILURES = 5
 _FIRST_PAUSE = 30.0  # seconds, doubled by each failed probe
 _LONGEST_PAUSE = 600.0
@@ -208,7 +207,7 @@ class CircuitBreaker:
         self._failures, self._pause, self._cause = 0, 0.0, None
 
     def _failed(self, error: ProviderError, *, is_probe: bool) -> None:
-        if error.kind not in _NOT_ASKED:
+        if not error.is_unsent:
             self._heard = replace(self._heard, error=error)
         fault = FAULTS.get(error.kind)
         if fault is not None and not fault.counts:
@@ -229,8 +228,6 @@ class CircuitBreaker:
 
 
 _FIRST_AGAIN = "Every call asks the first one again; `agentd logs` has how it fails."
-# No failures of the service, but the next provider may still be able to answer.
-_GIVE_WAY = frozenset({"breaker_open", "budget"})
 
 
 class Fallback:
@@ -343,7 +340,8 @@ def _for(prompt: Prompt, *, is_first: bool) -> Prompt:
 
 def _is_of_the_service(error: ProviderError) -> bool:
     fault = FAULTS.get(error.kind)
-    return fault is None or fault.counts or error.kind in _GIVE_WAY
+    # A call that was not made is no failure of the service, but the next provider may answer it.
+    return fault is None or fault.counts or error.is_unsent
 
 
 def _all_failed(failures: Sequence[tuple[CircuitBreaker, ProviderError]]) -> ProviderError:
