@@ -138,7 +138,7 @@ def _time_limit(conn: sqlite3.Connection, seconds: float) -> Iterator[None]:
 Synchronous = Literal["FULL", "NORMAL"]
 
 BUSY_TIMEOUT = 5.0  # seconds that a statement waits for another program
-_SUFFIXES = ("", "-wal", "-shm")
+_SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
 def open_file(

@@ -41,7 +41,7 @@ def is_whole(kind, path):
     return path.is_symlink() and not elsewhere.exists()
 
 
-@pytest.mark.parametrize("suffix", ["", "-wal"])
+@pytest.mark.parametrize("suffix", ["", "-wal", "-journal"])
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_start_moves_it_aside(tmp_path, kind, suffix):
     path, aside = tmp_path / "index.db", tmp_path / f"index.db.corrupt-1{suffix}"
