@@ -30,7 +30,7 @@ from agentd.core.erasure import (
 )
 from agentd.core.fact import Mention
 from agentd.core.spans import Span, within
-from agentd.core.text import UNSPACED, at_first_use, is_unspaced, plain
+from agentd.core.text import UNSPACED, at_first_use, is_unspaced, letters, plain
 from agentd.memory.facts.known import names_in
 
 Near = tuple[str, int, int]  # path, first and last line
@@ -104,10 +104,9 @@ class SoughtWords:
         found: set[int] = set()
         joined = "\n".join(texts)
         if not _is_usual(joined):
+            others = [n for n in usual if not _is_usual(texts[n])]
             usual = [n for n in usual if _is_usual(texts[n])]
-            found.update(
-                n for n in set(range(len(texts))).difference(usual) if self.stand_in(texts[n])
-            )
+            found.update(others[n] for n in self._among_folded([texts[n] for n in others]))
             joined = "\n".join(texts[n] for n in usual)
         begins = list(accumulate((len(texts[n]) + 1 for n in usual), initial=1))
         bare = _bare(joined)
@@ -117,6 +116,24 @@ class SoughtWords:
             found.add(usual[place])
             at = self._any.search(bare, begins[place + 1] - 1)
         return sorted(found)
+
+    def _among_folded(self, texts: Sequence[str]) -> list[int]:
+        """Do the same for texts that need folding: all are folded at once, and only those in which
+        a word stands, be it within another one, are split into words.
+        """
+        lines = letters("\n".join(text.replace("\n", " ") for text in texts)).split("\n")
+        if len(lines) != len(texts):  # an escape stood for a line end
+            lines = list(map(letters, texts))
+        return [
+            n
+            for n, line in enumerate(lines)
+            if self._anywhere.search(_encoded(line)) and not self.wanted.isdisjoint(_counted(line))
+        ]
+
+    @cached_property
+    def _anywhere(self) -> re.Pattern[bytes]:
+        words = self.wanted
+        return re.compile(_any_of(map(_encoded, words)))
 
 
 class Survey(Struct):
@@ -408,7 +425,11 @@ def _telling_names(one: UntracedFact) -> tuple[str, ...]:
 
 def words_of(text: str) -> frozenset[str]:
     """Return the words of a text in counted form."""
-    return frozenset(part for word in _WORD().findall(plain(text)) for part in _parts(word))
+    return _counted(plain(text))
+
+
+def _counted(folded: str) -> frozenset[str]:
+    return frozenset(part for word in _WORD().findall(folded) for part in _parts(word))
 
 
 def words_with(text: str, is_meant: Callable[[str], bool]) -> Iterator[str]:
@@ -428,6 +449,10 @@ def _is_usual(text: str) -> bool:
 def _needle(word: str) -> bytes:
     """Return what stands for the word in a `_bare` text: only the beginning of a long one."""
     return f" {word} ".encode() if len(word) < _STEM else f" {word}".encode()
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
 
 
 def _one_of(words: Iterable[str]) -> re.Pattern[bytes]:
