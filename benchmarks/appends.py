@@ -28,14 +28,18 @@ _ROUNDS = 5
 
 
 async def rows() -> AsyncIterator[Row]:
-    """Notes that prompts do not show, and those that they do, of which a long one fills its share there."""
+    """Notes that prompts do not show, and those that they do, of which a long one fills its share
+    there.
+    """
     for shown in (False, True):
         async for row in _compared("shown in prompts" if shown else "not shown", shown=shown):
             yield row
 
 
 async def _compared(what: str, *, shown: bool) -> AsyncIterator[Row]:
-    """Notes of no lines and of many, appended to in turn: what else the machine does falls on both."""
+    """Notes of no lines and of many, appended to in turn: what else the machine does falls on
+    both.
+    """
     settings = _SETTINGS.format(shown=str(shown).lower())
     async with AsyncExitStack() as stack:
         port = stack.enter_context(model())

@@ -1,8 +1,8 @@
 """Texts and questions with known answers, by several authors, in one form.
 
-A year of notes stands beside this. `AGENTD_MEMBENCH=DIR` adds collections that may be read here and are not
-shipped: another year, by another author (`DIR/life`), and long conversations of two people (`DIR/dev`), each
-once as dated notes and once as transcripts.
+A year of notes stands beside this. `AGENTD_MEMBENCH=DIR` adds collections that may be read here and
+are not shipped: another year, by another author (`DIR/life`), and long conversations of two people
+(`DIR/dev`), each once as dated notes and once as transcripts.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Place = tuple[str, int]
 
 
 class Question(Struct, frozen=True):
-    """A question and the day it is asked on. One of the places of each member of `needed` must be found;
-    nothing needed means that nothing answers it. `stale` places say an outdated value.
+    """A question and the day it is asked on. One of the places of each member of `needed` must be
+    found; nothing needed means that nothing answers it. `stale` places say an outdated value.
     """
 
     id: str
@@ -48,7 +48,9 @@ class Question(Struct, frozen=True):
 
 
 class Collection(Struct, frozen=True):
-    """What can be found, and the questions about it. Fits leave out all of one `author` together."""
+    """What can be found, and the questions about it. Fits leave out all of one `author`
+    together.
+    """
 
     name: str
     author: str

@@ -1,5 +1,5 @@
-"""Which embedder a benchmark measures: that of a fresh installation, `EMBEDDER=static` the word table, or
-`EMBEDDER=onnx EMBEDDER_MODEL=DIR`.
+"""Which embedder a benchmark measures: that of a fresh installation, `EMBEDDER=static` the word
+table, or `EMBEDDER=onnx EMBEDDER_MODEL=DIR`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def as_toml() -> str:
 
 @asynccontextmanager
 async def opened() -> AsyncIterator[Embedder | None]:
-    """That embedder with its process; None for words alone. Raises RuntimeError if it cannot be had."""
+    """That embedder with its process; None for words alone. Raises RuntimeError if it cannot be
+    had.
+    """
     with tempfile.TemporaryDirectory(prefix="agentd-bench-") as state:
         clock = SystemClock(UTC)
         async with (

@@ -1,5 +1,6 @@
-"""Other engines over the same pieces: SQLite's full-text search; sqlite-vec and txtai where they are
-installed. `MEMBENCH=DIR python -m benchmarks engines` asks them what `benchmarks/retrieval.py` asks.
+"""Other engines over the same pieces: SQLite's full-text search; sqlite-vec and txtai where they
+are installed. `MEMBENCH=DIR python -m benchmarks engines` asks them what `benchmarks/retrieval.py`
+asks.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ Ask = Callable[[str], Awaitable[list[Any]]]
 
 
 async def rows() -> AsyncIterator[Row]:
-    """Of each engine and form recall within 1,000 tokens, nDCG and what a question takes, the making
-    of its vector included.
+    """Of each engine and form recall within 1,000 tokens, nDCG and what a question takes, the
+    making of its vector included.
     """
     place = os.environ.get("MEMBENCH", "")
     if not place:

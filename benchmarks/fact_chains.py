@@ -1,4 +1,5 @@
-"""Whether questions over two or three of 1,000 facts find all of them in the prompt, and what beside.
+"""Whether questions over two or three of 1,000 facts find all of them in the prompt, and what
+beside.
 
 The figures to go by are those of the lives that the choice was not tuned on. `python -m
 benchmarks.fact_chains` prints every chain that is not whole, with what its question was told.

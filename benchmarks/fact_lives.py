@@ -1,8 +1,9 @@
 """Invented lives: 1,000 facts each, and questions that several of them answer together.
 
-Five are told in five ways. Three are those that the choice of facts was tuned on: English with nouns as
-relations, English with verbs and other orders of words, German. The other two, English in the manner of
-notes and German as it is spoken, with other relations and questions, were written afterwards.
+Five are told in five ways. Three are those that the choice of facts was tuned on: English with
+nouns as relations, English with verbs and other orders of words, German. The other two, English in
+the manner of notes and German as it is spoken, with other relations and questions, were written
+afterwards.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from agentd.core.fact import Category, Fact, FactSource, Triple
 FACTS = 1_000
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
-# Each line is `subject | relation | value | sentence`, the last one of a chain the question. {p1} is a
-# person, {c1} a company, {t1} a town, {k1} another name, {n1} a number.
+# Each line is `subject | relation | value | sentence`, the last one of a chain the question. {p1}
+# is a person, {c1} a company, {t1} a town, {k1} another name, {n1} a number.
 NOUNS = """
 user | sister | {p1} | The user's sister is called {p1}.
 {p1} | employer | {c1} | {p1} works at {c1}.

@@ -1,11 +1,15 @@
-"""Facts of an invented user, the questions that some of them answer, and talk that none is about."""
+"""Facts of an invented user, the questions that some of them answer, and talk that none is
+about.
+"""
 
 from __future__ import annotations
 
 ANSWERS: dict[str, str] = {
     "What's my dog called?": "The user's dog is called Rex.",
     "How is Rex doing after the operation?": "The user's dog is called Rex.",
-    "Which colleague should I ask about the invoices?": "Dana from accounting handles the invoices.",
+    "Which colleague should I ask about the invoices?": (
+        "Dana from accounting handles the invoices."
+        ),
     "Can you suggest a restaurant for tonight?": "The user does not eat meat.",
     "What am I allergic to?": "The user is allergic to peanuts.",
     "Give me a cake recipe that is safe for me": "The user is allergic to peanuts.",
@@ -42,7 +46,9 @@ ANSWERS: dict[str, str] = {
     "What blood pressure pills am I on?": "The user takes 50 mg of losartan every morning.",
     "Who is my manager?": "The user reports to Priya Nair.",
     "What did the contractor quote for the roof?": "The roofer quoted 7,400 euros for the roof.",
-    "What was the result of the migration?": "The migration to the new cluster finished without downtime.",
+    "What was the result of the migration?": (
+        "The migration to the new cluster finished without downtime."
+        ),
 }  # fmt: skip
 
 OTHERS: tuple[str, ...] = (

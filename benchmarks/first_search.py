@@ -1,7 +1,7 @@
 """The first search after a start: with what the index had in memory in its file, and without.
 
-`python -m benchmarks.first_search INDEX` measures one start on an index as JSON. With FULL=1 a million
-pieces are measured, too, which takes minutes. The vectors are as those of `scale`.
+`python -m benchmarks.first_search INDEX` measures one start on an index as JSON. With FULL=1 a
+million pieces are measured, too, which takes minutes. The vectors are as those of `scale`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
-"""Fits what ranking weighs: `AGENTD_MEMBENCH=DIR python -m benchmarks.fit` prints the table `FITTED` of
-`agentd/memory/index/ranking/fusion.py`, and writes the regressions of `agentd/memory/index/ranking/kinds.npz` for the model that made the
-vectors, and to `left_out.json` and `left_out.npz` beside this what is found without each author. With `kinds` it leaves the weights and writes the regressions of that model alone:
-the weights are those of the embedder of a fresh installation.
+"""Fits what ranking weighs: `AGENTD_MEMBENCH=DIR python -m benchmarks.fit` prints the table
+`FITTED` of `agentd/memory/index/ranking/fusion.py`, and writes the regressions of
+`agentd/memory/index/ranking/kinds.npz` for the model that made the vectors, and to `left_out.json`
+and `left_out.npz` beside this what is found without each author. With `kinds` it leaves the weights
+and writes the regressions of that model alone: the weights are those of the embedder of a fresh
+installation.
 
-Every question becomes a list of candidates with their features (`agentd.memory.index.ranking.structured`), of which some
-answer it. A listwise softmax gives those the probability. A logistic curve over the best scores is the
-certainty. Two logistic regressions over the questions' vectors tell their kind (`agentd.memory.index.ranking.kinds`), and one
-over the evidence of a search how likely there is an answer. What is too far from a question to be about it is
-told by homes of few texts (`benchmarks.homes`). Each author's collections count the same.
+Every question becomes a list of candidates with their features
+(`agentd.memory.index.ranking.structured`), of which some answer it. A listwise softmax gives those
+the probability. A logistic curve over the best scores is the certainty. Two logistic regressions
+over the questions' vectors tell their kind (`agentd.memory.index.ranking.kinds`), and one over the
+evidence of a search how likely there is an answer. What is too far from a question to be about it
+is told by homes of few texts (`benchmarks.homes`). Each author's collections count the same.
 """
 
 from __future__ import annotations
@@ -57,8 +60,9 @@ SHRINK = 3e-3  # of the squared weights, of features of one standard deviation
 LOOSE, TIGHT = 1 / 3, 3.0  # of those of the kinds, and of the confidence
 FOLDS = 5
 HOMES = 60  # of each size and author
-# One of so many counts where the kind of a question is known: fewer than the near misses that authors wrote, as
-# topics that nobody spoke of look like answers that share no word with the question.
+# One of so many counts where the kind of a question is known: fewer than the near misses that
+# authors wrote, as topics that nobody spoke of look like answers that share no word with the
+# question.
 FEW = 40
 FARTHEST = 0.02  # of the questions with an answer have nothing nearer in their home than it
 USUAL = 0.8  # of the questions of a user have an answer
@@ -151,8 +155,8 @@ def _in_homes(some: Sequence[Indexed]) -> dict[str, list[Listed]]:
 
 
 def _far(homes: Mapping[str, Sequence[Listed]], weights: Weights, answerable: Floats) -> Floats:
-    """From which cosine on the nearest text is too far to be surely about a question, and the slope of
-    `about` below, the likeliest one beside all other evidence.
+    """From which cosine on the nearest text is too far to be surely about a question, and the slope
+    of `about` below, the likeliest one beside all other evidence.
     """
     least = np.mean(
         [
@@ -202,7 +206,9 @@ def _of(
 def _by_author(
     some: Sequence[Indexed], listed: Sequence[Sequence[Listed]]
 ) -> list[tuple[float, Listed]]:
-    """Every question that has an answer among its candidates, weighted so that authors are equal."""
+    """Every question that has an answer among its candidates, weighted so that authors are
+    equal.
+    """
     authors: dict[str, list[Listed]] = {}
     for one, each in zip(some, listed, strict=True):
         authors.setdefault(one.of.author, []).extend(q for q in each if q.answers.any())
@@ -290,7 +296,9 @@ def _kinds_unseen(vectors: Floats, right: NDArray[np.bool_]) -> list[float]:
 def _curve(
     values: NDArray[np.floating], right: NDArray[np.bool_], shrink: float, *, balanced: bool = True
 ) -> Floats:
-    """Slopes and, last, the bias of a logistic curve (Newton); `balanced`: both outcomes count the same."""
+    """Slopes and, last, the bias of a logistic curve (Newton); `balanced`: both outcomes count the
+    same.
+    """
     sides = np.hstack([values, np.ones((len(values), 1))]).astype(np.float64)
     right = right.astype(np.bool_)
     counts = np.ones(len(right))

@@ -1,7 +1,7 @@
 """Two hundred facts forgotten one by one: what is left of them, and what else was touched.
 
-Each fact names a person and a firm; other messages and lines of the owner's notes name the same ones and
-say something else. The model that marks what to erase is scripted.
+Each fact names a person and a firm; other messages and lines of the owner's notes name the same
+ones and say something else. The model that marks what to erase is scripted.
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ from agentd.app.daemon import GARBAGE
 
 @contextmanager
 def as_in_the_daemon() -> Iterator[None]:
-    """Meanwhile search after as many new objects as the daemon does, and not in what is there by now."""
+    """Meanwhile search after as many new objects as the daemon does, and not in what is there by
+    now.
+    """
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(GARBAGE)

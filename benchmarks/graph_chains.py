@@ -1,8 +1,9 @@
 """Questions over two to four facts: whether the graph finds them all, and how much else it tells.
 
-Forty chains stand among a thousand facts: those about the same people and things, five to each, and those
-about the user. Half of the questions say relations in the words of the facts, half in others; some are in
-German. Asked is the graph as `graph_recall` asks it, with the word table that ships and without.
+Forty chains stand among a thousand facts: those about the same people and things, five to each, and
+those about the user. Half of the questions say relations in the words of the facts, half in others;
+some are in German. Asked is the graph as `graph_recall` asks it, with the word table that ships and
+without.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The graph made from facts: how fast, how fast it follows a change and a forgetting, and for how long
-others wait for the event loop meanwhile.
+"""The graph made from facts: how fast, how fast it follows a change and a forgetting, and for how
+long others wait for the event loop meanwhile.
 """
 
 from __future__ import annotations

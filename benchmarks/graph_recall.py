@@ -1,8 +1,8 @@
 """How the concept graph grows: what its store takes in a second, and how long questions take.
 
-Each concept has three facts, whose objects are any other concepts; each fact was said once. Then comes
-a concept that very many facts are about, and at last all that has faded is swept. Beside what the clock
-says stands the processor's time, which other work on the machine disturbs less.
+Each concept has three facts, whose objects are any other concepts; each fact was said once. Then
+comes a concept that very many facts are about, and at last all that has faded is swept. Beside what
+the clock says stands the processor's time, which other work on the machine disturbs less.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What the graph costs in a model's tokens, form by form: `python -m benchmarks.graph_tokens`.
 
-Tokens are those of cl100k_base, counted by toktok-rs, which carries the vocabulary with it. The graph is
-invented: names of one to four words, three facts for each concept, confidences of two digits. The table
-of this module has all figures; as part of `python -m benchmarks` it holds the goals alone.
+Tokens are those of cl100k_base, counted by toktok-rs, which carries the vocabulary with it. The
+graph is invented: names of one to four words, three facts for each concept, confidences of two
+digits. The table of this module has all figures; as part of `python -m benchmarks` it holds the
+goals alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Small homes: some of the texts of a collection and a question that they answer, or do not.
 
-Authors write their questions for all that they wrote. Most people have written little, and ask all the
-same; so texts are drawn from each collection, by chance or in a row, with the answer of one of its questions
-among them, or without it, and with a question of another author in place of it.
+Authors write their questions for all that they wrote. Most people have written little, and ask all
+the same; so texts are drawn from each collection, by chance or in a row, with the answer of one of
+its questions among them, or without it, and with a question of another author in place of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ TRIES = 3  # for each home that is wanted: some questions have too long answers,
 
 
 class Indexed(Struct, frozen=True):
-    """A collection that can be searched, with the vectors of its questions; None without vectors."""
+    """A collection that can be searched, with the vectors of its questions; None without
+    vectors.
+    """
 
     of: Collection
     searcher: Searcher
@@ -35,7 +37,9 @@ class Indexed(Struct, frozen=True):
 
 
 class Home(Struct, frozen=True):
-    """`size` texts, searched for a question; `question.needed` is empty where they do not answer it."""
+    """`size` texts, searched for a question; `question.needed` is empty where they do not answer
+    it.
+    """
 
     author: str
     size: int
@@ -46,7 +50,9 @@ class Home(Struct, frozen=True):
 
 
 def drawn(some: Sequence[Indexed], each: int, seed: int = 7) -> Iterator[Home]:
-    """`each` homes, or somewhat fewer, of every size and author; the same ones for the same `seed`."""
+    """`each` homes, or somewhat fewer, of every size and author; the same ones for the same
+    `seed`.
+    """
     random = np.random.default_rng(seed)
     for author in dict.fromkeys(one.of.author for one in some):
         own = [one for one in some if one.of.author == author]

@@ -80,7 +80,9 @@ class Client:
 
 
 async def connected(home: Path, *, allows: bool = False) -> Client:
-    """A client of the daemon of that home that has said hello. Raises OSError while there is none."""
+    """A client of the daemon of that home that has said hello. Raises OSError while there is
+    none.
+    """
     reader, writer = await asyncio.open_unix_connection(str(home / "agentd.sock"), limit=_LIMIT)
     client = Client(reader, writer, allows=allows)
     try:
@@ -123,7 +125,9 @@ class Daemon:
 async def daemon(
     home: Path, port: int, model: str = "instant", settings: str = ""
 ) -> AsyncIterator[Daemon]:
-    """A daemon on `home` that has answered `initialize`; `settings` are added to its configuration."""
+    """A daemon on `home` that has answered `initialize`; `settings` are added to its
+    configuration.
+    """
     started = Daemon(launch(home, with_model(port, model) + settings), home)
     try:
         await first_answer(started)

@@ -1,4 +1,6 @@
-"""What it takes to index a large workspace, to look at it again, and what else gets done meanwhile."""
+"""What it takes to index a large workspace, to look at it again, and what else gets done
+meanwhile.
+"""
 
 from __future__ import annotations
 

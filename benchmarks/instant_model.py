@@ -1,8 +1,10 @@
-"""A model service that answers at once, as a process of its own: `python -m benchmarks.instant_model`.
+"""A model service that answers at once, as a process of its own: `python -m
+benchmarks.instant_model`.
 
-It prints its port, then speaks just enough of the Messages API over HTTP, and of chat completions for
-agents that speak nothing else: every request is answered by one short text. A request for the model `stall` begins an answer and never ends it; the model
-`noting` first adds a line to today's note. `GET` returns the newest request's body.
+It prints its port, then speaks just enough of the Messages API over HTTP, and of chat completions
+for agents that speak nothing else: every request is answered by one short text. A request for the
+model `stall` begins an answer and never ends it; the model `noting` first adds a line to today's
+note. `GET` returns the newest request's body.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Notes without meaning but with the shape of real ones: topics, a few words that are everywhere and
-many that are rare, names made for machines, files of fifty paragraphs.
+"""Notes without meaning but with the shape of real ones: topics, a few words that are everywhere
+and many that are rare, names made for machines, files of fifty paragraphs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What is learnt of conversations by a competent model, by one that errs, and what becomes of it.
 
-`python -m benchmarks.learning own|others|fallible|everyday|short|compactions` plays one of them and says
-what is wrong with the result. The model is scripted: the figures are about the program around it.
+`python -m benchmarks.learning own|others|fallible|everyday|short|compactions` plays one of them and
+says what is wrong with the result. The model is scripted: the figures are about the program around
+it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""A home after years: what it costs to start it, to ask it, to look after it, to add to it and to forget.
+"""A home after years: what it costs to start it, to ask it, to look after it, to add to it and to
+forget.
 
-The home is the same at every run: notes and facts as files, transcripts by import, all of it read and
-indexed with the word table's vectors. `python -m benchmarks.long_lives DIR` makes one to be kept, and
-LONG_LIFE=DIR measures a copy of that. Each figure by the clock has the processor's time beside it, which
-other work on the machine hardly changes.
+The home is the same at every run: notes and facts as files, transcripts by import, all of it read
+and indexed with the word table's vectors. `python -m benchmarks.long_lives DIR` makes one to be
+kept, and LONG_LIFE=DIR measures a copy of that. Each figure by the clock has the processor's time
+beside it, which other work on the machine hardly changes.
 """
 
 from __future__ import annotations
@@ -114,8 +115,8 @@ async def rows() -> AsyncIterator[Row]:
 
 
 async def make(home: Path, port: int) -> None:
-    """Make the home, with everything in it read and indexed. Facts come last: reading a conversation is
-    quicker where nothing is known yet.
+    """Make the home, with everything in it read and indexed. Facts come last: reading a
+    conversation is quicker where nothing is known yet.
     """
     inventor = Inventor(7)
     memory = home / "workspace" / "memory"

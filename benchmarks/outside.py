@@ -2,10 +2,10 @@
 
 The folder holds `dev/workspaces`, `dev/gold` and the package `membench` that loads and scores them.
 Each conversation gets a daemon of its own, once with its notes alone and once with its transcripts
-alone, imported by the command for that, and is asked over the socket; the same questions are asked of
-a searcher without a daemon. Without the variable nothing is measured: the data may be read here, and
-not shipped. `EVERY=5` asks each fifth question (too few for a goal), `DETAIL=1` measures every fusion
-too, and `EMBEDDER=onnx EMBEDDER_MODEL=DIR` another embedder than the one that ships.
+alone, imported by the command for that, and is asked over the socket; the same questions are asked
+of a searcher without a daemon. Without the variable nothing is measured: the data may be read here,
+and not shipped. `EVERY=5` asks each fifth question (too few for a goal), `DETAIL=1` measures every
+fusion too, and `EMBEDDER=onnx EMBEDDER_MODEL=DIR` another embedder than the one that ships.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Answers:
 
 
 async def rows() -> AsyncIterator[Row]:
-    """Of each form recall within 1,000 tokens and nDCG, over the socket and without a daemon, and what
-    one search takes.
+    """Of each form recall within 1,000 tokens and nDCG, over the socket and without a daemon, and
+    what one search takes.
     """
     place = os.environ.get("MEMBENCH", "")
     if not place:
@@ -89,7 +89,9 @@ async def rows() -> AsyncIterator[Row]:
 async def _without_daemon(
     place: Path, form: str, every: int
 ) -> tuple[dict[str, float], Sequence[retrieval.Talk]]:
-    """The figures of a searcher alone on this day, as it is a daemon's; and what it was made from."""
+    """The figures of a searcher alone on this day, as it is a daemon's; and what it was made
+    from.
+    """
     async with embedder.opened() as made:
         talks = await retrieval.talks(place, form, made)
     today = SystemClock(UTC).now().date()

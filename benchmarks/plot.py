@@ -1,4 +1,6 @@
-"""Curves as SVG files, written where `PLOTS` names a folder: `PLOTS=docs/figures make bench ARGS=growth`."""
+"""Curves as SVG files, written where `PLOTS` names a folder: `PLOTS=docs/figures make bench
+ARGS=growth`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ def plot(
     axes: tuple[str, str],
     curves: Mapping[str, Sequence[tuple[float, float]]],
 ) -> None:
-    """Write `name`.svg: curves by their names, each of points (x, y), with the titles of both axes."""
+    """Write `name`.svg: curves by their names, each of points (x, y), with the titles of both
+    axes.
+    """
     place = os.environ.get("PLOTS", "")
     if not place:
         return

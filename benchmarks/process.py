@@ -23,8 +23,8 @@ def tree(pid: int) -> list[int]:
 
 
 def memory_mb(pid: int, *, alone: bool = False) -> tuple[float, str]:
-    """Memory of the tree, or of the process alone, and what kind of figure it is: PSS, or RSS where that
-    cannot be read.
+    """Memory of the tree, or of the process alone, and what kind of figure it is: PSS, or RSS where
+    that cannot be read.
     """
     processes = [pid] if alone else tree(pid)
     try:
@@ -34,7 +34,9 @@ def memory_mb(pid: int, *, alone: bool = False) -> tuple[float, str]:
 
 
 def written_bytes(pid: int) -> int:
-    """Bytes that the process has caused to be sent to the disk. PermissionError unless root asks."""
+    """Bytes that the process has caused to be sent to the disk. PermissionError unless root
+    asks.
+    """
     lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("write_bytes:"))
 

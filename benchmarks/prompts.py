@@ -1,4 +1,5 @@
-"""How many bytes every call carries before anybody has said anything, what takes them, and the bounds.
+"""How many bytes every call carries before anybody has said anything, what takes them, and the
+bounds.
 
 docs/tools.md says when a bound is worth raising.
 """

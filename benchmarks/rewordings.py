@@ -1,9 +1,10 @@
-"""What it brings to ask the same in several ways: `python -m benchmarks.rewordings` prints it by type.
+"""What it brings to ask the same in several ways: `python -m benchmarks.rewordings` prints it by
+type.
 
-The year's questions are asked as they stand, and then each with three rewordings that were written from the
-questions alone. `LIFE=DIR REWORDINGS=FILE` asks another collection: DIR holds `workspace/` and
-`queries.jsonl`, FILE a line `{id, queries}` for each question that is to be asked. `EMBEDDER=auto` as for
-the other benchmarks.
+The year's questions are asked as they stand, and then each with three rewordings that were written
+from the questions alone. `LIFE=DIR REWORDINGS=FILE` asks another collection: DIR holds `workspace/`
+and `queries.jsonl`, FILE a line `{id, queries}` for each question that is to be asked.
+`EMBEDDER=auto` as for the other benchmarks.
 """
 
 from __future__ import annotations
@@ -118,7 +119,8 @@ async def tables() -> None:
         for of in _collections():
             once, several = [by_type(of.asked, f) for f in await answers(of, made or load())]
             print(
-                f"\n| {of.name} | n | hit@3 | recall@1000tok | newest first |\n|---|---|---|---|---|"
+                f"\n| {of.name} | n | hit@3 | recall@1000tok | newest first "
+                "|\n|---|---|---|---|---|"
             )
             for kind, one in once.items():
                 both = (one, several[kind])

@@ -1,9 +1,9 @@
 """How search in memory grows: build, memory, queries, and what the machine allows at best.
 
-`python -m benchmarks.scale` prints the whole table, `python -m benchmarks.scale SIZE` one size as JSON.
-With FULL=1 a million pieces are measured too, which takes minutes. The vectors are the word table's, turned
-into as many numbers as the default model's have: to embed a million pieces with that takes hours, and what a
-search costs is decided by how many numbers it compares.
+`python -m benchmarks.scale` prints the whole table, `python -m benchmarks.scale SIZE` one size as
+JSON. With FULL=1 a million pieces are measured too, which takes minutes. The vectors are the word
+table's, turned into as many numbers as the default model's have: to embed a million pieces with
+that takes hours, and what a search costs is decided by how many numbers it compares.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """How well search finds, on collections by several authors: `python -m benchmarks search_quality`.
 
-Of each collection two columns: `fitted`, with the weights that ship, and `left out`, with those that were
-fitted to the other authors' collections alone (`left_out.npz` beside this, written by `benchmarks.fit`): what a
-stranger gets. On a clean clone the year of notes is there; `AGENTD_MEMBENCH=DIR` adds the others, see
-`collections.py`. The embedder is that of a fresh installation; `EMBEDDER=static` and others are measured too.
+Of each collection two columns: `fitted`, with the weights that ship, and `left out`, with those
+that were fitted to the other authors' collections alone (`left_out.npz` beside this, written by
+`benchmarks.fit`): what a stranger gets. On a clean clone the year of notes is there;
+`AGENTD_MEMBENCH=DIR` adds the others, see `collections.py`. The embedder is that of a fresh
+installation; `EMBEDDER=static` and others are measured too.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ GOALS: Mapping[tuple[str, str, str], float] = {  # of the fit that left the coll
 
 
 class Marks(Struct, frozen=True):
-    """What one answer is worth: every needed line among the first three hits, the share of them within
-    1,000 tokens, nDCG@10, and whether the current value stands above every stale one (None where none is).
+    """What one answer is worth: every needed line among the first three hits, the share of them
+    within 1,000 tokens, nDCG@10, and whether the current value stands above every stale one (None
+    where none is).
     """
 
     kind: str
@@ -106,8 +108,8 @@ def figures(
 def in_homes(
     homes: Sequence[Home], fit: Fit, options: SearchOptions = DEFAULT
 ) -> dict[tuple[str, str], float]:
-    """How well the confidence tells questions with an answer from others where there are few texts, by how
-    many; and the share of those with one of which is said that nothing fits.
+    """How well the confidence tells questions with an answer from others where there are few texts,
+    by how many; and the share of those with one of which is said that nothing fits.
     """
     sure: dict[int, dict[bool, list[float]]] = {}
     for home in homes:
@@ -168,7 +170,9 @@ def _rank(groups: Sequence[frozenset[int]], chunks: frozenset[int]) -> int:
 
 
 def _ndcg(groups: Sequence[frozenset[int]], needed: Sequence[frozenset[int]]) -> float:
-    """Normalised discounted cumulative gain (Järvelin and Kekäläinen 2002): each needed line counts once."""
+    """Normalised discounted cumulative gain (Järvelin and Kekäläinen 2002): each needed line counts
+    once.
+    """
     gain, seen = 0.0, set[int]()
     for rank, group in enumerate(groups):
         new = {at for at, chunks in enumerate(needed) if group & chunks} - seen

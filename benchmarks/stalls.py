@@ -1,8 +1,8 @@
 """The longest time for which the daemon answers nobody, and what many facts cost a turn.
 
-A second client, in a process of its own, asks every few milliseconds for something that needs no work;
-the longest that it waits is the longest stall of the event loop, with what the machine adds: the same of
-an idle daemon stands beside it.
+A second client, in a process of its own, asks every few milliseconds for something that needs no
+work; the longest that it waits is the longest stall of the event loop, with what the machine adds:
+the same of an idle daemon stands beside it.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ async def _say_long(stage: Stage) -> None:
 
 
 async def _turns(counts: Sequence[int]) -> Sequence[Sequence[float]]:
-    """Milliseconds of turns with so many facts each. Every question is put to all of the daemons in turn:
-    what else the machine does then falls on all alike.
+    """Milliseconds of turns with so many facts each. Every question is put to all of the daemons in
+    turn: what else the machine does then falls on all alike.
     """
     async with AsyncExitStack() as stack:
         stages = [

@@ -61,8 +61,8 @@ async def rows() -> AsyncIterator[Row]:
 
 
 async def _first_turn(home: Path, port: int, wait: float) -> tuple[float, float]:
-    """Milliseconds of the first turn of a daemon, and of its processors, in a session that was opened so
-    many seconds before.
+    """Milliseconds of the first turn of a daemon, and of its processors, in a session that was
+    opened so many seconds before.
     """
     async with daemon(home, port) as running:
         await asyncio.sleep(1)

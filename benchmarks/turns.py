@@ -1,4 +1,6 @@
-"""What a turn costs: CPU, memory, and how many there are in a second. The process that makes vectors is not counted."""
+"""What a turn costs: CPU, memory, and how many there are in a second. The process that makes
+vectors is not counted.
+"""
 
 from __future__ import annotations
 

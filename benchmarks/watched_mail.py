@@ -1,10 +1,10 @@
 """A week of mail that a beat watches: what is told, how often, and how many tokens a day it reads.
 
-A real IMAP server (dovecot) stands behind an MCP server that is not ours (mcp-email-server); the daemon's own
-parts run over it with a clock that is moved, half an hour at a time. The model is a script that does what the
-prompts ask of one: it cannot say how a real one words things, but it counts what any would have to read.
-Twenty mails come a day, two of them from the one who is waited for; for two
-hours of one day the IMAP server is away, and after each day the daemon is opened anew.
+A real IMAP server (dovecot) stands behind an MCP server that is not ours (mcp-email-server); the
+daemon's own parts run over it with a clock that is moved, half an hour at a time. The model is a
+script that does what the prompts ask of one: it cannot say how a real one words things, but it
+counts what any would have to read. Twenty mails come a day, two of them from the one who is waited
+for; for two hours of one day the IMAP server is away, and after each day the daemon is opened anew.
 """
 
 from __future__ import annotations

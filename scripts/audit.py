@@ -1,8 +1,9 @@
-"""Whether a vulnerability is known in what the locks name: exit 1 if so, and 0 where nobody can be asked.
+"""Whether a vulnerability is known in what the locks name: exit 1 if so, and 0 where nobody can be
+asked.
 
-pip-audit asks the advisory service of the package index, one request for each package. An index that is a plain
-one knows of no advisories: that is told, and no lock is called sound for it. What was answered is told again on the
-same day without asking.
+pip-audit asks the advisory service of the package index, one request for each package. An index
+that is a plain one knows of no advisories: that is told, and no lock is called sound for it. What
+was answered is told again on the same day without asking.
 """
 
 from __future__ import annotations

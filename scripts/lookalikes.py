@@ -23,8 +23,9 @@ NOTICE = """\
 
 
 def table() -> dict[str, list[str]]:
-    """Latin letters with their look-alikes: single letters of other scripts, and those of phonetic and
-    former spellings. Those that NFKC makes a Latin letter are left out, since readers normalise first.
+    """Latin letters with their look-alikes: single letters of other scripts, and those of phonetic
+    and former spellings. Those that NFKC makes a Latin letter are left out, since readers normalise
+    first.
     """
     data = json.loads((files(PACKAGE) / "confusables.json").read_text(encoding="utf-8"))
     found = defaultdict(set)

@@ -1,12 +1,13 @@
-"""Makes agentd/memory/index/embedding/e5_small/packed.npz, the packed multilingual-e5-small that agentd comes with.
+"""Makes agentd/memory/index/embedding/e5_small/packed.npz, the packed multilingual-e5-small that
+agentd comes with.
 
     pip install 'agentd-daemon[multilingual]'
     PYTHONPATH=. python scripts/pack_e5.py agentd/memory/index/embedding/e5_small
 
-The vectors of pieces of words, three quarters of the model, are cut into short parts, and each part is said
-by the number of the nearest of 256 that stand for it (product quantisation): parts of 6 numbers for the
-likeliest pieces, of 12 for the less likely, of 16 for the rest. The layers stay as they are, with 4 bits a
-number. packed.json holds the digests.
+The vectors of pieces of words, three quarters of the model, are cut into short parts, and each part
+is said by the number of the nearest of 256 that stand for it (product quantisation): parts of 6
+numbers for the likeliest pieces, of 12 for the less likely, of 16 for the rest. The layers stay as
+they are, with 4 bits a number. packed.json holds the digests.
 
 Takes a minute on two idle cores. Run again, it writes the same bytes on the same kind of processor.
 """

@@ -1,10 +1,10 @@
 """How much of agentd a message and a beat pass: `python scripts/spine.py [--list]`.
 
-A daemon with the offline provider is started in a folder of its own. After a first message, so that nothing is
-counted that is done once, "Hello" is sent and traced, then a forced beat. Counted are the modules and the
-functions of ours that ran between the request and the answer, on every thread, the timers of the daemon
-included. Those and what goes on in the background differ from run to run, so each journey is made three
-times: told are the first, and what ran in all of them.
+A daemon with the offline provider is started in a folder of its own. After a first message, so that
+nothing is counted that is done once, "Hello" is sent and traced, then a forced beat. Counted are
+the modules and the functions of ours that ran between the request and the answer, on every thread,
+the timers of the daemon included. Those and what goes on in the background differ from run to run,
+so each journey is made three times: told are the first, and what ran in all of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _wait = threading.Event().wait  # nothing ends it before its seconds are over
 
 
 def traced(folder: Path) -> None:
-    """Be the daemon; while `folder` holds `NAME.on`, note what runs, and then write it as `NAME.json`."""
+    """Be the daemon; while `folder` holds `NAME.on`, note what runs, and then write it as
+    `NAME.json`.
+    """
     seen: set[CodeType] = set()
     watching = threading.Event()
 
@@ -124,7 +126,9 @@ def main() -> None:
 
 
 def _counted(passed: list[list[str]]) -> str:
-    """How many; comprehensions and lambdas, which a reader finds where they are used, are named apart."""
+    """How many; comprehensions and lambdas, which a reader finds where they are used, are named
+    apart.
+    """
     inline = sum(function.endswith(">") for _, function in passed)
     modules = len({path for path, _ in passed})
     return f"{modules} modules, {len(passed)} functions, {inline} of them comprehensions or lambdas"

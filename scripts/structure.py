@@ -1,7 +1,8 @@
 """The structure of agentd/ in figures, or as a map: `python scripts/structure.py
 [--map | --repetitions]`.
 
-The map is the first paragraph of each module's docstring, so it is as true as the code it stands in.
+The map is the first paragraph of each module's docstring, so it is as true as the code it stands
+in.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ def largest_port() -> tuple[str, int]:
 
 
 def raising() -> tuple[int, int]:
-    """How many public functions say what they raise, and how many raise with a `raise` of their own.
+    """How many public functions say what they raise, and how many raise with a `raise` of their
+    own.
 
     A function inside another one is nobody's to call, and counts with that one.
     """
@@ -141,8 +143,8 @@ def deferred() -> int:
 
 
 def code_lines(name: str, tree: ast.Module) -> list[str]:
-    """A module's lines without imports, docstrings, comments and the heads of its functions, which an
-    implementation shares with its port.
+    """A module's lines without imports, docstrings, comments and the heads of its functions, which
+    an implementation shares with its port.
     """
     left_out: set[int] = set()
     for node in ast.walk(tree):
@@ -164,7 +166,9 @@ def _is_docstring(node: ast.AST) -> TypeGuard[ast.Expr]:
 
 
 def repetitions() -> Iterator[str]:
-    """Pairs of places that share six lines of code in a row, the longest run of a pair told once."""
+    """Pairs of places that share six lines of code in a row, the longest run of a pair told
+    once.
+    """
     places: dict[tuple[str, ...], list[tuple[str, int]]] = {}
     for name, tree in modules().items():
         lines = code_lines(name, tree)

@@ -1,4 +1,6 @@
-"""What holds for every test: patience, an empty environment, no armed failpoint, no outside network."""
+"""What holds for every test: patience, an empty environment, no armed failpoint, no outside
+network.
+"""
 
 from __future__ import annotations
 

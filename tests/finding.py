@@ -21,8 +21,8 @@ def holding(
 ) -> set[str]:
     """The files below `root` that hold one of the words, in any ASCII case, by their place there.
 
-    Should a file vanish while they are read, what it held may stand under another name: everything is
-    read again. AssertionError unless there are more than `least` files.
+    Should a file vanish while they are read, what it held may stand under another name: everything
+    is read again. AssertionError unless there are more than `least` files.
     """
     lowered = [word.lower() for word in words]
     for _ in range(_SCANS):

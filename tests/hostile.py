@@ -1,5 +1,5 @@
-"""Every pattern of agentd, and text made against each: what its repetitions take, again and again, and then
-what ends no match.
+"""Every pattern of agentd, and text made against each: what its repetitions take, again and again,
+and then what ends no match.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Found:
 
 
 def patterns() -> dict[str, Found]:
-    """Every pattern of agentd by its place: those that stand in a module or a class of it, in whatever
-    collection, and those that functions make, with a word for what is put into them.
+    """Every pattern of agentd by its place: those that stand in a module or a class of it, in
+    whatever collection, and those that functions make, with a word for what is put into them.
     """
     found: dict[str, Found] = {}
     known: set[int] = set()
@@ -110,7 +110,9 @@ def texts(pattern: Any) -> Iterator[Callable[[int], str]]:
 
 
 def seconds(pattern: Any, method: str, text: str, most: float) -> float:
-    """The processor time of going through a text; `most` where it was given up since it took that long."""
+    """The processor time of going through a text; `most` where it was given up since it took that
+    long.
+    """
     given: str | bytes = text.encode() if isinstance(pattern.pattern, bytes) else text
     before = signal.signal(signal.SIGVTALRM, _give_up)
     signal.setitimer(signal.ITIMER_VIRTUAL, most)
@@ -151,8 +153,8 @@ def _standing(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 
 def _uses(module: str, name: str) -> set[str]:
-    """The methods that are called on patterns of that name in their module, wherever if it is public;
-    `finditer`, which tries them everywhere, where that cannot be told.
+    """The methods that are called on patterns of that name in their module, wherever if it is
+    public; `finditer`, which tries them everywhere, where that cannot be told.
     """
     bare = name.rpartition(".")[2]
     where = {module} if bare.startswith("_") else set(_used())

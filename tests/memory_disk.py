@@ -1,4 +1,6 @@
-"""Where tests keep their files: in memory where there is room, for none of them outlives the power."""
+"""Where tests keep their files: in memory where there is room, for none of them outlives the
+power.
+"""
 
 from __future__ import annotations
 

@@ -106,8 +106,8 @@ def port_of(node: ast.stmt) -> str:
 def test_the_ports_are_listed_on_their_page_and_imported_from_there() -> None:
     page = ast.get_docstring(tree(ROOT / "agentd/core/ports/__init__.py")) or ""
     listed = {
-        f"agentd.core.ports.{module}": sorted(names.split(", "))
-        for module, names in re.findall(r"^(\w+) {2,}(\w.*)$", page, re.MULTILINE)
+        f"agentd.core.ports.{module}": sorted(re.split(r",\s+", names))
+        for module, names in re.findall(r"^(\w+) {2,}(\w.*(?:\n {4,}\w.*)*)$", page, re.MULTILINE)
     }
     stand = {
         f"agentd.core.ports.{path.stem}": sorted(filter(None, map(port_of, tree(path).body)))

@@ -184,7 +184,9 @@ async def test_where_things_were_moved_and_not_all_of_them_no_daemon_starts(
 
 
 def tree(root: Path) -> dict[str, bytes | None]:
-    """All that is there, but for what SQLite adds when it looks: the bytes of files, None for folders."""
+    """All that is there, but for what SQLite adds when it looks: the bytes of files, None for
+    folders.
+    """
     found = {path.relative_to(root).as_posix(): path for path in root.rglob("*")}
     found = {name: path for name, path in found.items() if not name.endswith(("-wal", "-shm"))}
     return {name: path.read_bytes() if path.is_file() else None for name, path in found.items()}
@@ -507,7 +509,10 @@ HIDDEN = "CREATE TRIGGER sqlite_sequence AFTER INSERT ON alerts BEGIN DELETE FRO
         ("DROP TABLE items", "CREATE TABLE items (hash TEXT DEFAULT (random()))"),
         (
             "PRAGMA writable_schema = ON",
-            f"INSERT INTO sqlite_schema VALUES ('trigger', 'sqlite_sequence', 'alerts', 0, '{HIDDEN}')",
+            (
+                "INSERT INTO sqlite_schema VALUES ('trigger', 'sqlite_sequence', "
+                f"'alerts', 0, '{HIDDEN}')"
+            ),
         ),
     ],
     ids=lambda statements: statements[-1].split("(")[0].strip(),

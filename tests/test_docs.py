@@ -1,4 +1,6 @@
-"""What the pages claim is so: lists equal the code, commands and keys exist, links lead somewhere."""
+"""What the pages claim is so: lists equal the code, commands and keys exist, links lead
+somewhere.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,7 @@ def test_all_pages_are_there_and_short() -> None:
 def test_the_table_of_packages_lists_every_package_and_says_what_it_says_of_itself() -> None:
     listed = {code(where)[0]: what for where, what in rows(section("ARCHITECTURE.md", "Packages"))}
     packages = {
-        f"{path.parent.relative_to(ROOT).as_posix()}/": first_line(path)
+        f"{path.parent.relative_to(ROOT).as_posix()}/": first_paragraph(path)
         for path in ROOT.glob("agentd/*/**/__init__.py")
     }
     assert len(packages) > 11
@@ -112,13 +114,13 @@ def test_the_map_has_a_line_for_every_module() -> None:
     ).stdout
     modules = [p for p in ROOT.glob("agentd/**/*.py") if p.name != "__init__.py"]
     assert modules
-    missing = [p for p in modules if f"{p.name:24} {first_line(p)}" not in printed]
+    missing = [p for p in modules if f"{p.name:24} {first_paragraph(p)}" not in printed]
     assert not missing
 
 
-def first_line(path: Path) -> str:
-    found = re.match(r'r?"""(.+?)(?:"""|\n)', path.read_text(encoding="utf-8"))
-    return found[1] if found else ""
+def first_paragraph(path: Path) -> str:
+    found = re.match(r'r?"""(.+?)(?:"""|\n\n)', path.read_text(encoding="utf-8"), re.DOTALL)
+    return " ".join(found[1].split()) if found else ""
 
 
 def test_hardly_any_two_places_share_six_lines_of_code() -> None:

@@ -1,4 +1,6 @@
-"""A thorough look for garbage comes once in many turns, and gives back what was kept for new objects."""
+"""A thorough look for garbage comes once in many turns, and gives back what was kept for new
+objects.
+"""
 
 from __future__ import annotations
 

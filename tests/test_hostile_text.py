@@ -15,7 +15,8 @@ LIMIT = 0.1  # seconds of processor time for them
 _SHORT, _HALF = 8192, LONGEST // 2
 _HOPELESS = 0.3  # seconds after which one is given up
 _TRIES = 3
-# What takes less for a short text stays below the limit, even if it grows with the square of the length.
+# What takes less for a short text stays below the limit, even if it grows with the square of the
+# length.
 _SURELY_GOOD = LIMIT / (LONGEST / _SHORT) ** 2
 _LINEAR = 5  # times as long for four times the text is hardly more than in proportion to it
 _SURELY_GOOD_HALF = LIMIT / 2**3  # and for half of the text, even if it grows with the cube

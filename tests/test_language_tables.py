@@ -1,5 +1,5 @@
-"""No table of words decides what a sentence means in facts, memory and graph: models read, and the rules
-that stand in for one live in `providers/offline/`.
+"""No table of words decides what a sentence means in facts, memory and graph: models read, and the
+rules that stand in for one live in `providers/offline/`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,10 @@ def test_a_module_holds_no_table_of_words(path):
 @pytest.mark.parametrize(
     "code",
     [
-        "X = {'red': 1, 'green': 2, 'blue': 3, 'white': 4, 'black': 5, 'grey': 6, 'brown': 7, 'pink': 8, 'tan': 9}",
+        (
+            "X = {'red': 1, 'green': 2, 'blue': 3, 'white': 4, 'black': 5, 'grey': 6, 'brown': 7, "
+            "'pink': 8, 'tan': 9}"
+        ),
         "X = 'mother father sister brother aunt uncle cousin niece nephew'.split()",
         "X = re.compile(r'\\b(?:mother|father|sister|brother|aunt|uncle|cousin|niece|nephew)\\b')",
         "X = frozenset(('is', 'are', 'was', 'were', 'be', 'been', 'am', 'being', 'has'))",

@@ -1,4 +1,6 @@
-"""Conversations with a real daemon, whose model answers as a careful reader would: what is known then."""
+"""Conversations with a real daemon, whose model answers as a careful reader would: what is known
+then.
+"""
 
 from __future__ import annotations
 

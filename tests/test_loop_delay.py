@@ -29,7 +29,9 @@ async def block() -> None:
 
 
 def keep_the_interpreter() -> None:
-    """For 200 ms and more no other thread gets it: `sum` gives it to nobody. Then it goes on computing."""
+    """For 200 ms and more no other thread gets it: `sum` gives it to nobody. Then it goes on
+    computing.
+    """
     count = 1_000_000
     took = 0.0
     while took < 0.2:
@@ -51,8 +53,8 @@ async def seen(delays: Delays, least: float, within: float = 30) -> Delay:
 async def told(
     monitor: LoopMonitor, delayed: Callable[[], Coroutine[None, None, None]], name: str
 ) -> Delay:
-    """The delay that something makes, with a function of that name in its stack. The thread that looks may
-    come too late to see it: then it is made again.
+    """The delay that something makes, with a function of that name in its stack. The thread that
+    looks may come too late to see it: then it is made again.
     """
     async with asyncio.timeout(30):
         while True:

@@ -1,4 +1,6 @@
-"""A changed configuration: what can change live does, the rest is named, a mistake changes nothing."""
+"""A changed configuration: what can change live does, the rest is named, a mistake changes
+nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Waiting for what another process or thread does: the one place where tests let real time pass by looking
-again and again.
+"""Waiting for what another process or thread does: the one place where tests let real time pass by
+looking again and again.
 """
 
 from __future__ import annotations

@@ -92,7 +92,10 @@ class AutoBackups:
             raise translate(error, database) from error
         except OSError as error:
             raise StorageError(
-                f"no backup could be made before {database.name} gets its new shape ({error.strerror})",
+                (
+                    f"no backup could be made before {database.name} gets its new "
+                    f"shape ({error.strerror})"
+                ),
                 cure=f"make room on the disk of {self._folder}, or set [storage] backups = 0",
             ) from error
 

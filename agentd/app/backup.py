@@ -139,7 +139,10 @@ def place_for_copy(places: DaemonPaths, target: Path, free: Free = free_at) -> I
     copies = 2 if near.stat().st_dev == state.stat().st_dev else 1
     if (left := free(state)) < (needed := copies * size + _FOR_MESSAGES):
         raise StorageFull(
-            f"a backup may take {needed // 1_000_000:,} MB in {state}, and {left // 1_000_000:,} are free",
+            (
+                f"a backup may take {needed // 1_000_000:,} MB in {state}, and "
+                f"{left // 1_000_000:,} are free"
+            ),
             cure="make room there; until then all is stored as before, and no backup is made",
         )
     try:
@@ -179,7 +182,10 @@ def write(
     except OSError as error:
         raise AgentdError(
             f"{file} cannot be written: {error.strerror}",
-            cure="choose a folder with room that the daemon may write; a system service does not see homes",
+            cure=(
+                "choose a folder with room that the daemon may write; a system "
+                "service does not see homes"
+            ),
         ) from error
     return {"file": str(file), "bytes": file.stat().st_size, "files": count, **links}
 

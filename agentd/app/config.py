@@ -201,7 +201,10 @@ def with_workspace(config: Config, places: DaemonPaths) -> DaemonPaths:
     if reason := why_unmade(workspace):
         raise ConfigError(
             f"the workspace {workspace} can be no folder: {reason}",
-            cure="let workspace.path name a folder, or one that you may make, or move away what stands there",
+            cure=(
+                "let workspace.path name a folder, or one that you may make, or move "
+                "away what stands there"
+            ),
         )
     return replace(places, workspace=workspace)
 

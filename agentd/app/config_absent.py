@@ -76,7 +76,10 @@ def _workspace(places: DaemonPaths) -> Iterator[Finding]:
     created.
     """
     if places.workspace.is_dir() and not os.access(places.workspace, os.W_OK | os.X_OK):
-        text = f"nothing can be written in the workspace {places.workspace}: notes and facts are not kept"
+        text = (
+            f"nothing can be written in the workspace {places.workspace}: notes "
+            "and facts are not kept"
+        )
         yield Finding.warn(
             _CODE, text, "make it writable for you, or let workspace.path name another"
         )
@@ -85,5 +88,8 @@ def _workspace(places: DaemonPaths) -> Iterator[Finding]:
 def _log(config: Config, places: DaemonPaths) -> Iterator[Finding]:
     reason = why_unmade(file_of(config.log, places.state_dir).parent) if config.log.file else ""
     if reason:
-        text = f"log.file cannot be written: {reason}; without a terminal or systemd agentd does not start"
+        text = (
+            f"log.file cannot be written: {reason}; without a terminal or systemd "
+            "agentd does not start"
+        )
         yield Finding.warn(_CODE, text, "name a file that you may write")

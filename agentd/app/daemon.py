@@ -45,8 +45,8 @@ else:
 
 SWITCH = 0.001  # seconds that a thread may hold the interpreter while another waits for it
 GARBAGE = 10_000  # new objects before a garbage collection
-# Allocations of this many bytes or more are mmapped, so freeing them returns the memory to the system
-# (M_MMAP_THRESHOLD).
+# Allocations of this many bytes or more are mmapped, so freeing them returns the memory to the
+# system (M_MMAP_THRESHOLD).
 LARGE = 64 * 1024
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # of malloc.h
 

@@ -52,7 +52,10 @@ class LogSettings(Settings):
         bool, ActsOutside("lets keys be kept as they were said", when=operator.not_)
     ] = Field(
         True,
-        description="replace keys in published formats by [secret:KIND] in what agentd keeps of messages, notes and the index",
+        description=(
+            "replace keys in published formats by [secret:KIND] in what agentd keeps of "
+            "messages, notes and the index"
+        ),
     )
     keep: int = Field(3, ge=1, le=100, description="how many rotated files are kept")
 

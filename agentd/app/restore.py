@@ -109,9 +109,15 @@ def refuse_half(state_dir: Path) -> None:
     for stage in _stages(state_dir):
         if (stage / _MOVING).exists():
             raise StateMissing(
-                "a restore was cut before it was complete: part of what it brings is in place, part is not",
-                cure="run `agentd restore FILE --force` again; what was there before stands beside it with"
-                f" .before-… behind its name (if you put that back by hand, remove {stage})",
+                (
+                    "a restore was cut before it was complete: part of what it brings is "
+                    "in place, part is not"
+                ),
+                cure=(
+                    "run `agentd restore FILE --force` again; what was there before stands "
+                    "beside it with .before-… behind its name (if you put that back by hand, "
+                    f"remove {stage})"
+                ),
             )
 
 
@@ -128,7 +134,10 @@ def _as_wanted(
     except ConfigError as error:
         raise ConfigError(
             error.message.replace(str(own), f"{own.name} in {file}"),
-            cure="--without-config restores all else, and leaves the configuration that is here in force",
+            cure=(
+                "--without-config restores all else, and leaves the configuration "
+                "that is here in force"
+            ),
         ) from None
     try:
         known = reaching(load(places.config_file, {}))
@@ -239,8 +248,10 @@ def _take_back(steps: _Steps) -> None:
     except OSError as error:
         raise AgentdError(
             f"the restore failed, and {error.filename} cannot be put back ({error.strerror})",
-            cure="run `agentd restore FILE --force` again when the file system works; what was there"
-            " before stands beside it with .before-… behind its name",
+            cure=(
+                "run `agentd restore FILE --force` again when the file system works; what was "
+                "there before stands beside it with .before-… behind its name"
+            ),
         ) from error
 
 

@@ -85,7 +85,7 @@ class Watchdog:
         except Exception as error:  # noqa: BLE001 - whatever breaks a part, the others are proven
             if probe.name not in self._stuck:
                 self._stuck.add(probe.name)
-                log.error("part_stuck", part=probe.name, error=repr(error))  # noqa: TRY400 - once, short
+                log.error("part_stuck", part=probe.name, error=repr(error))  # noqa: TRY400 - once
             return False
         if probe.name in self._stuck:
             self._stuck.discard(probe.name)

@@ -1,1 +1,3 @@
-"""What happens without being asked: heartbeats, jobs, alerts, and the one scheduler that wakes them."""
+"""What happens without being asked: heartbeats, jobs, alerts, and the one scheduler that wakes
+them.
+"""

@@ -165,7 +165,9 @@ class Alert(Struct, frozen=True):
 
 
 class Delivery(Struct, frozen=True):
-    """One alert for one sink, as the outbox hands it out. `attempts` counts the tries before this one."""
+    """One alert for one sink, as the outbox hands it out. `attempts` counts the tries before this
+    one.
+    """
 
     alert: Alert
     sink: str

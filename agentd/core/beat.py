@@ -127,8 +127,9 @@ class HeartbeatState(Struct, frozen=True):
     paused_at: datetime | None = None
 
     def pause_ends(self, now: datetime) -> datetime | None:
-        """Return until when the heartbeat is paused. A pause that was asked for later than now, by a
-        clock that was ahead, lasts its length from now on, not for as long as the clock was ahead.
+        """Return until when the heartbeat is paused. A pause that was asked for later than now, by
+        a clock that was ahead, lasts its length from now on, not for as long as the clock was
+        ahead.
         """
         if self.paused_until is None or self.paused_at is None or self.paused_at <= now:
             return self.paused_until

@@ -116,10 +116,10 @@ class CompactionReport(Struct, frozen=True):
         who = "One message" if self.unsaved == 1 else f"{self.unsaved:,} messages"
         if self.unsaved_reason == AWAY:
             return (
-                f"{who} could not be saved to memory, since the model's service is away: that is tried"
-                " again when it is back."
+                f"{who} could not be saved to memory, since the model's service is away: that is "
+                "tried again when it is back."
             )
         return (
-            f"{who} could not be saved to memory ({self.unsaved_reason}): `agentd sessions flush` tries"
-            " it again, `agentd logs` says more."
+            f"{who} could not be saved to memory ({self.unsaved_reason}): `agentd sessions flush` "
+            "tries it again, `agentd logs` says more."
         )

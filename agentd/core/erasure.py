@@ -35,8 +35,8 @@ _NEWLINE = "\\n"  # as JSON spells it
 
 
 class PlacedWords(Struct, frozen=True):
-    """Exact words to mask at one place only; see `StoredText.where`. `start` is the character offset
-    in the row's text at which the words were; None means every occurrence at that place.
+    """Exact words to mask at one place only; see `StoredText.where`. `start` is the character
+    offset in the row's text at which the words were; None means every occurrence at that place.
     """
 
     where: str

@@ -29,7 +29,8 @@
     └── ProviderError          the model's service failed
         └── ContextOverflow    the prompt does not fit the model's window
 
-Each class has a stable `code` (for machines), a message (for people) and a `cure` (what to do next).
+Each class has a stable `code` (for machines), a message (for people) and a `cure` (what to do
+next).
 """
 
 from __future__ import annotations
@@ -238,10 +239,11 @@ class ProviderError(AgentdError):
     """The model's service failed.
 
     `kind` is the exact outcome, a word of the table in docs/providers.md (for example `auth`,
-    `rate_limited`, `overloaded`, `timeout`, `stream_cut`). `retryable` says whether the same request
-    may succeed later, `retry_after` how many seconds the service asked to wait. `away` says that the
-    service, or the way to it, is out of order or overloaded: a message can wait for its return. `usage`
-    is what the failed call has used all the same; None if the service had not begun to answer.
+    `rate_limited`, `overloaded`, `timeout`, `stream_cut`). `retryable` says whether the same
+    request may succeed later, `retry_after` how many seconds the service asked to wait. `away` says
+    that the service, or the way to it, is out of order or overloaded: a message can wait for its
+    return. `usage` is what the failed call has used all the same; None if the service had not begun
+    to answer.
     """
 
     code = "provider"

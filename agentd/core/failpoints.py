@@ -34,13 +34,15 @@ NAMES: tuple[str, ...] = (
     "compaction.summarised",  # the summary is there, nothing is swapped
     "compaction.swapped",  # the new context is durable
     "session.deleted",  # the store holds no byte of the session, other places still hold its words
-    "store.deleted",  # rows or what is indexed of them are deleted, their bytes still stand on the disk
+    # rows or what is indexed of them are deleted, their bytes still stand on the disk
+    "store.deleted",
     "beat.begun",  # the beat is recorded as running
     "beat.verdict",  # the reply is judged, no alert is stored
     "job.begun",  # the run of a job's slot is recorded as running
     "job.verdict",  # the reply is judged, no alert is stored
     "facts.written",  # the page of facts is changed, its rows are not
-    "graph.chained",  # the graph's chain has an entry that its head does not count, the tables have nothing
+    # the graph's chain has an entry that its head does not count, the tables have nothing
+    "graph.chained",
     "graph.written",  # the graph's tables have new facts, its text does not
     "erasure.begun",  # what is to be erased is recorded, nothing of it is erased
     "erasure.place_done",  # one place is done, perhaps not the next

@@ -180,7 +180,10 @@ def expanded(path: str | Path) -> Path:
 def cure_of(error: OSError) -> str:
     """Return what to do about a file or folder of agentd that could not be created or opened."""
     if error.errno in (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO):
-        return "something of another kind stands in its place: move it away, or set AGENTD_HOME to another folder"
+        return (
+            "something of another kind stands in its place: move it away, or set "
+            "AGENTD_HOME to another folder"
+        )
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "make room on that disk"
     return "make it writable for you, or set AGENTD_HOME to another folder"

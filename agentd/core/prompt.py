@@ -36,10 +36,11 @@ class ToolSpec(Struct, frozen=True):
 
 
 class Rank(IntEnum):
-    """The order of parts in the system prompt, after agentd's own instructions (`core/prompts/system.md`,
-    in beats `light.md`). It is decided here alone: move a line to move a part. `engine/context.py`
-    sorts, whatever the order in which parts arrive, and puts the messages behind them. The most
-    stable parts come first, so that a provider's cache covers as much as possible.
+    """The order of parts in the system prompt, after agentd's own instructions
+    (`core/prompts/system.md`, in beats `light.md`). It is decided here alone: move a line to move a
+    part. `engine/context.py` sorts, whatever the order in which parts arrive, and puts the messages
+    behind them. The most stable parts come first, so that a provider's cache covers as much as
+    possible.
     """
 
     FILES = auto()  # workspace/injection.py; among themselves in the order of `[workspace] order`

@@ -91,7 +91,8 @@ _PREFIXES = (  # (kind, literal prefix, pattern of the rest), as the issuers pub
             r"[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:[\s>|]|\\[nrt])*+"
             r"(?:[A-Za-z-]{1,30}: [^\n\\]{0,200}(?:[\s>|]|\\[nrt])++)*+"
             r"(?:[A-Za-z0-9+/=]{16,}+(?:[\s>|]|\\[nrt])*+)++"
-            r"(?:[A-Za-z0-9+/=]{0,15}(?:[\s>|]|\\[nrt])*+-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?"
+            r"(?:[A-Za-z0-9+/=]{0,15}(?:[\s>|]|\\[nrt])*+-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: "
+            r"BLOCK)?-----)?"
         ),
     ),
 )
@@ -134,7 +135,8 @@ _FORMATS = (
 _NAMED = at_first_use(
     r"""(?ix) (?<![\w-]) (?P<name> (?:
         pass(?:word|wd|phrase|code) | passwor[dt]e? | kennwort | contraseña | mot\ de\ passe
-      | (?:api|secret|access|private|licen[cs]e|encryption|master)[\ _-]?key | (?:access|auth|api|bearer)[\ _-]?token
+      | (?:api|secret|access|private|licen[cs]e|encryption|master)[\ _-]?key
+      | (?:access|auth|api|bearer)[\ _-]?token
       | secret[\ _-]?(?:phrase|word|code) | (?:seed|recovery)[\ _-]?(?:phrase|words|codes?|key)
       | pin(?:[\ -]?(?:code|number))? | cv[vc] | (?:2fa|otp)[\ _-]?(?:code|secret)
       | (?:credit|debit|bank)[\ _-]?card(?:[\ _-]?number)? | social\ security\ number | ssn
@@ -147,7 +149,8 @@ _CARD = re.compile(
     r"(?<![\d-])(?:\d{4}[ -]){3}\d{1,7}(?![\d-])|(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])"
 )
 _NOT_TOLD = re.compile(  # words about a password that do not reveal it
-    r"an?|the|in|on|at|not?|now|too|very|wrong|right|expired|stored|saved|kept|required|missing|changed"
+    r"an?|the|in|on|at|not?|now|too|very|wrong|right|expired|stored|saved|kept|required|missing"
+    r"|changed"
     r"|reset|different|gone|lost|hard|weak|strong|long|short|safe|old|new|nicht|im|falsch|weg|"
 )
 

@@ -111,10 +111,10 @@ class SearchResult(Struct, frozen=True):
     """The answer to a search.
 
     `reason` says why the answer is empty, degraded or doubtful; "" when all is well. It is an
-    EmptyReason, or a SearchShortfall: `indexing` (not all is indexed yet), `warming` (keywords alone, the
-    first search after a start), `vectors_missing` (not all is embedded yet), `embedder_down`,
-    `embedder_slow`. `confidence`, 0..1, is the likelihood that one of the hits answers the query;
-    it has no meaning without hits.
+    EmptyReason, or a SearchShortfall: `indexing` (not all is indexed yet), `warming` (keywords
+    alone, the first search after a start), `vectors_missing` (not all is embedded yet),
+    `embedder_down`, `embedder_slow`. `confidence`, 0..1, is the likelihood that one of the hits
+    answers the query; it has no meaning without hits.
     """
 
     hits: tuple[Hit, ...]

@@ -147,7 +147,10 @@ def _read(path: Path, setting: str, *, private: bool) -> str:
             if private and mode & 0o077:
                 raise ConfigError(
                     f"The key file {str(path)!r} can be read or changed by others.",
-                    cure=f"Run `{shlex.join(['chmod', '600', str(path)])}`, then `agentd restart`; and think about a new key.",
+                    cure=(
+                        f"Run `{shlex.join(['chmod', '600', str(path)])}`, then `agentd restart`; "
+                        "and think about a new key."
+                    ),
                 )
             return file.read(_MAX_KEY_BYTES + 1).decode("utf-8", "replace")
     except OSError as error:

@@ -38,7 +38,8 @@ class Settings(BaseModel):
         allow_inf_nan=False,
         strict=False,
         validate_default=True,
-        defer_build=True,  # a table in another one is checked with it, so it needs no validator of its own
+        # a table in another one is checked with it, so it needs no validator of its own
+        defer_build=True,
     )
 
 

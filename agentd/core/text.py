@@ -68,9 +68,8 @@ _SAME = str.maketrans(
 )
 # Matches the characters that `translate` changes: nearly all others stay, and `translate` would
 # look up each of them.
-_OTHERS = re.compile(
-    f"[{''.join(chr(code) for code in _SAME if 127 < code < _TAGS[0])}{chr(_TAGS[0])}-{chr(_TAGS[-1])}]+"
-)
+_BEYOND_ASCII = "".join(chr(code) for code in _SAME if 127 < code < _TAGS[0])
+_OTHERS = re.compile(f"[{_BEYOND_ASCII}{chr(_TAGS[0])}-{chr(_TAGS[-1])}]+")
 _CODED = r"(?:\\{1,8}u[0-9a-fA-F]{4})+"
 _QUOTED = r"\\{1,8}[\"/]"
 _BREAK = r"\\{1,8}[nrtbf]"

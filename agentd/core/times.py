@@ -48,7 +48,10 @@ def parse_time(value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1440:
         return value
     if not isinstance(value, str) or not _TIME.fullmatch(value):
-        msg = f'{value!r} is no time of day; write it like "08:00" or "22:30" ("24:00" only as an end)'
+        msg = (
+            f'{value!r} is no time of day; write it like "08:00" or "22:30" '
+            '("24:00" only as an end)'
+        )
         raise ValueError(msg)
     return int(value[:2]) * 60 + int(value[3:])
 

@@ -12,7 +12,9 @@ from agentd.core.message import JsonObject
 from agentd.core.turn import Origin, SessionKey, SessionKind
 
 Permission = Literal["ask", "allow", "deny"]
-"""What the configuration says of calls of a tool: each is asked about, none, or there is no such tool."""
+"""What the configuration says of calls of a tool: each is asked about, none, or there is no such
+tool.
+"""
 
 
 class ToolCall(Struct, frozen=True):

@@ -30,8 +30,8 @@ _TAINTED = (
     "Tell him what is to be done."
 )
 _UNKNOWN = (
-    "This address was not opened: this turn has read text from outside and runs without the user, and the "
-    "address stands, as a whole, neither in his own words nor in what was read on the web."
+    "This address was not opened: this turn has read text from outside and runs without the user, "
+    "and the address stands, as a whole, neither in his own words nor in what was read on the web."
 )
 _CHOSEN = "text from outside may have chosen this call"
 

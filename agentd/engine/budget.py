@@ -46,7 +46,9 @@ class BudgetSettings(Settings):
 
     prices: dict[str, TokenPrice] = Field(
         default_factory=dict,
-        description="US dollars for a million tokens, by model: {NAME = {input = 3.0, output = 15.0}}",
+        description=(
+            "US dollars for a million tokens, by model: {NAME = {input = 3.0, output = 15.0}}"
+        ),
     )
     daily_usd: float = Field(0.0, ge=0, description="US dollars that a day may cost; 0: no limit")
     monthly_usd: float = Field(

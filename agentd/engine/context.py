@@ -1,10 +1,10 @@
 """Builds prompts from the workspace's text, the tools and the history.
 
-`build_prompt` is pure: equal rows always give equal messages, and stored rows are never changed. Text that
-belongs to one turn only (the time, retrieved memories) goes before the user's words of that turn,
-and the cache breakpoint goes before that message. Opaque blocks are sent whichever provider wrote
-them, because another provider may answer the next call; each provider leaves out the blocks of
-others.
+`build_prompt` is pure: equal rows always give equal messages, and stored rows are never changed.
+Text that belongs to one turn only (the time, retrieved memories) goes before the user's words of
+that turn, and the cache breakpoint goes before that message. Opaque blocks are sent whichever
+provider wrote them, because another provider may answer the next call; each provider leaves out the
+blocks of others.
 """
 
 from __future__ import annotations
@@ -123,7 +123,10 @@ def clock_line(now: datetime) -> str:
 
 def sent_line(sent: datetime) -> str:
     """Return the line that tells the model when a message that has waited was sent."""
-    return f"[This message was sent {sent:%A %Y-%m-%d %H:%M} {sent.tzname()}; it is answered only now.]"
+    return (
+        f"[This message was sent {sent:%A %Y-%m-%d %H:%M} {sent.tzname()}; it "
+        "is answered only now.]"
+    )
 
 
 def fence(label: str, text: str) -> str:
@@ -340,7 +343,10 @@ def _broke(source: ContextSource, error: Exception) -> Problem:
     reason = error.reason if isinstance(error, AgentdError) else type(error).__name__
     return Problem(
         "context_source_broke",
-        f"{type(source).__name__} could not add to the prompt ({reason}); answers go on without it.",
+        (
+            f"{type(source).__name__} could not add to the prompt ({reason}); "
+            "answers go on without it."
+        ),
         error.cure if isinstance(error, AgentdError) else "Read the log: `agentd logs`.",
     )
 

@@ -34,8 +34,8 @@ T = TypeVar("T")
 
 COMPACTED = "The conversation was compacted: older messages are summarised now and stay searchable."
 EXCERPTED = (
-    "The conversation was compacted: older messages stay searchable, but no summary of them could be had,"
-    " so excerpts stand in for it."
+    "The conversation was compacted: older messages stay searchable, but no summary of them could "
+    "be had, so excerpts stand in for it."
 )
 _LONG = 2  # windows; a longer context takes so many summary calls that no turn waits for them
 _READ = 4  # windows of context that a turn reads at most
@@ -104,8 +104,8 @@ class ContextRoom:
         self._compaction.restore(sessions)
 
     def mark_unfinished(self, session: SessionKey, turn_id: int) -> None:
-        """Mark the turn as unfinished: until `mark_ended` no other prompt, flush or cut includes its
-        rows.
+        """Mark the turn as unfinished: until `mark_ended` no other prompt, flush or cut includes
+        its rows.
         """
         self._state(session).unfinished.add(turn_id)
 
@@ -131,8 +131,8 @@ class ContextRoom:
 
     async def make_room_before(self, past: History, context: TurnPromptParts) -> int | None:
         """Make room if the turn would not fit, or empty the context if nobody has spoken for
-        `idle_reset`. Return the estimated tokens of the turn's request; None if the context may have
-        changed.
+        `idle_reset`. Return the estimated tokens of the turn's request; None if the context may
+        have changed.
 
         While room is already being made in the background, a turn that fits goes ahead. If
         compaction runs in the background, so does a turn whose context is longer than two windows:

@@ -57,7 +57,10 @@ from agentd.engine.toolbox import Toolbox
 from agentd.engine.workers import Stopping
 
 CANCELLED_CALL = "The user cancelled the turn before this tool had answered."
-LAST_CALL = "This is the last step of this turn: no tool can be called in it. Answer now with what you have."
+LAST_CALL = (
+    "This is the last step of this turn: no tool can be called in it. Answer "
+    "now with what you have."
+)
 _NO_WORD = "empty_answer"  # the kind of the error of an answer without text and calls
 _PIECE = 64 * 1024  # characters of an answer that are shown at once
 

@@ -120,8 +120,8 @@ class Outage:
         until = place.deadline.astimezone(self._clock.zone)
         why = self._error.message if self._error else "The model's service was away."
         text = (
-            f"{why} Your message is kept until {until:%Y-%m-%d %H:%M} and is answered when the service"
-            " is back. Cancel to take it back."
+            f"{why} Your message is kept until {until:%Y-%m-%d %H:%M} and is answered when the "
+            "service is back. Cancel to take it back."
         )
         reason = self._error.reason if self._error else "provider_away"
         is_new, place.is_told = not place.is_told, True

@@ -178,8 +178,8 @@ class Submission(Struct):
 def _not_kept(count: int) -> str:
     keys = "a key" if count == 1 else f"{count} keys"
     return (
-        f"Your message holds {keys}. The model sees it in this turn; what is kept says [secret:…] instead. "
-        "A key that others may have seen should be replaced."
+        f"Your message holds {keys}. The model sees it in this turn; what is kept says [secret:…] "
+        "instead. A key that others may have seen should be replaced."
     )
 
 

@@ -27,7 +27,9 @@ class AgentSettings(Settings):
     )
     idle_reset: Duration = Field(
         timedelta(0),
-        description='a session starts over, memories saved, when you write after so long; "0m": never',
+        description=(
+            'a session starts over, memories saved, when you write after so long; "0m": never'
+        ),
     )
     max_tool_output: int = Field(
         32_000, ge=1000, description="characters of a tool's answer that the model is shown"
@@ -55,6 +57,8 @@ class ToolsSettings(Settings):
             "graph_recall",
             "schedule_list",
         ),
-        description="tools that only read and that a turn may still call, unasked, when its prompt holds"
-        " text from outside",
+        description=(
+            "tools that only read and that a turn may still call, unasked, when its prompt "
+            "holds text from outside"
+        ),
     )

@@ -132,8 +132,8 @@ class Toolbox:
         show: Callable[[str], None] = _unheard,
     ) -> ToolOutput:
         """Run the call, journal its output and return it. Every refusal is an error output for the
-        model. `chars_before` is how many characters the turn's tools have returned before; `show` gets the
-        progress reports of the tool.
+        model. `chars_before` is how many characters the turn's tools have returned before; `show`
+        gets the progress reports of the tool.
 
         Raises StorageError when the journal cannot be written, Interrupted when the user stops the
         turn during a question or during a call of a tool source's tool.

@@ -281,6 +281,9 @@ def _broke(part: str, breaks: int, error: Exception) -> Problem:
     cure = error.cure if isinstance(error, AgentdError) else ""
     return Problem(
         "background_work_broke",
-        f"Work of the part {part} in the background broke {often} ({reason}); it is started again by itself.",
+        (
+            f"Work of the part {part} in the background broke {often} ({reason}); it is "
+            "started again by itself."
+        ),
         cure or "Read the log: `agentd logs`; `agentd restart` if it stays.",
     )

@@ -1,4 +1,6 @@
-"""Settings of the flush, `[compaction.memory_flush]`, and of what is indexed, in `[memory_search]`."""
+"""Settings of the flush, `[compaction.memory_flush]`, and of what is indexed, in
+`[memory_search]`.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class IndexSettings(Settings):
     chunk_size: int | None = Field(
         None,
         ge=10,
-        description="of a piece at most: 200 tokens for paragraphs, 20 lines, 800 words, 400 tokens",
+        description=(
+            "of a piece at most: 200 tokens for paragraphs, 20 lines, 800 words, 400 tokens"
+        ),
     )
     chunk_overlap: float | None = Field(
         None,

@@ -66,7 +66,9 @@ class AnthropicProvider:
             await self._api.ready()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """Yield one answer's events, `AnswerCompleted` last. Raises ProviderError, ContextOverflow."""
+        """Yield one answer's events, `AnswerCompleted` last. Raises ProviderError,
+        ContextOverflow.
+        """
         if self._api is None:
             raise missing_key("Anthropic", self._settings.key_variable)
         api = await self._api.ready()
@@ -90,8 +92,8 @@ class AnthropicProvider:
     async def _stream_events(
         self, api: AnthropicApi, body: Json, assembly: AnthropicAssembly
     ) -> AsyncGenerator[ProviderEvent, None]:
-        """Feed the raw events into `assembly`; yield `AnswerBegun` once, then each delta that can be
-        shown. Raises ProviderError, `stream_cut` if the stream ends before the answer does.
+        """Feed the raw events into `assembly`; yield `AnswerBegun` once, then each delta that can
+        be shown. Raises ProviderError, `stream_cut` if the stream ends before the answer does.
         """
         is_told = False
         events = limit_duration(api.events(body), self._settings.call_timeout)

@@ -39,8 +39,9 @@ class FailureRow(Struct, frozen=True):
 _WAIT = "Try again in a few minutes; the service's status page shows known outages."
 _NETWORK = "Check the network, the firewall and [provider] base_url."
 _CERTIFICATE = (
-    "Check this machine's clock and [provider] base_url; a network that wants a login first shows a "
-    "certificate of its own. An authority of your own, or your company's, stands in SSL_CERT_FILE."
+    "Check this machine's clock and [provider] base_url; a network that wants a login first shows "
+    "a certificate of its own. An authority of your own, or your company's, stands in "
+    "SSL_CERT_FILE."
 )
 _AGAIN = "Send the message again."
 _REPORT = "Send the message again; if it stays, report it with the log's request id."

@@ -65,8 +65,8 @@ class MeteredProvider:
         return self._provider.model
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """Yield the wrapped provider's events, without `AnswerBegun`. `AnswerCompleted` carries the reservation
-        that is to be charged and the name of the model whose price applies.
+        """Yield the wrapped provider's events, without `AnswerBegun`. `AnswerCompleted` carries the
+        reservation that is to be charged and the name of the model whose price applies.
 
         Raises ProviderError of kind `budget` instead of making a call that could pass a limit, or
         whose model has no price to tell that by.

@@ -72,7 +72,9 @@ class OpenAIProvider:
         await self._api.ready()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """Yield one answer's events, `AnswerCompleted` last. Raises ProviderError, ContextOverflow."""
+        """Yield one answer's events, `AnswerCompleted` last. Raises ProviderError,
+        ContextOverflow.
+        """
         if self._is_locked_out:
             raise missing_key("OpenAI", self._settings.key_variable)
         api = await self._api.ready()
@@ -96,8 +98,8 @@ class OpenAIProvider:
     async def _stream_events(
         self, api: OpenAIApi, body: Json, assembly: OpenAIAssembly
     ) -> AsyncGenerator[ProviderEvent, None]:
-        """Feed the data of each event into `assembly`; yield `AnswerBegun` once, then each delta that can
-        be shown. Raises ProviderError.
+        """Feed the data of each event into `assembly`; yield `AnswerBegun` once, then each delta
+        that can be shown. Raises ProviderError.
         """
         is_told = False
         events = limit_duration(api.events(body), self._settings.call_timeout)

@@ -26,7 +26,7 @@ _REMOTE = ("anthropic", "openai")
 
 
 class Capabilities(Settings):
-    """What a server behind kind = "openai" understands; docs/providers.md has the values for some."""
+    """What a server behind kind = "openai" understands; docs/providers.md has values for some."""
 
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = Field(
         default="max_completion_tokens",
@@ -56,8 +56,10 @@ class ServiceSettings(Settings):
 
     kind: Kind = Field(
         default="",
-        description='"anthropic", "openai" (and what speaks like it), "offline", or "" for anthropic '
-        "when its key is there, else offline",
+        description=(
+            '"anthropic", "openai" (and what speaks like it), "offline", or "" for anthropic when '
+            "its key is there, else offline"
+        ),
     )
     model: str = Field(
         default="",
@@ -175,16 +177,20 @@ class ProviderSettings(ServiceSettings):
     )
     patience: Duration = Field(
         default=timedelta(hours=6),
-        description='how long messages of chats and editors wait for a service that is away; "0s": they'
-        " fail at once",
+        description=(
+            "how long messages of chats and editors wait for a service that is away; "
+            '"0s": they fail at once'
+        ),
     )
     models: tuple[str, ...] = Field(
         default=(), description="other models of this service that a session may choose"
     )
     fallback: tuple[FallbackSettings, ...] = Field(
         default=(),
-        description='models asked in turn when the service fails: [{kind = "openai", model = "…"}], '
-        "with any key of this table but context_window, patience and models",
+        description=(
+            'models asked in turn when the service fails: [{kind = "openai", model = "…"}], with '
+            "any key of this table but context_window, patience and models"
+        ),
     )
 
     @property

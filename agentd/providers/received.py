@@ -55,7 +55,10 @@ def tool_name(name: str) -> str:
 NOT_UNICODE = (
     "Not run: the call held half of a surrogate pair, which is no character. Make it again without."
 )
-TOO_LARGE = "Not run: the arguments of the call are larger than any tool takes. Make several calls with less."
+TOO_LARGE = (
+    "Not run: the arguments of the call are larger than any tool takes. Make "
+    "several calls with less."
+)
 MOST_WRITTEN = 8 * 1024 * 1024  # characters of one answer, many times what any model may write
 _MOST_ARGUMENTS = 256 * 1024  # characters of JSON in one call, twice what any tool accepts
 _MOST_VALUES = 10_000  # in the arguments of one call

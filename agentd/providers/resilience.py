@@ -39,8 +39,8 @@ class RetryingProvider:
 
     Waits double from half a second to eight, each shortened at random by up to a half, so that many
     clients do not retry at once. A longer `Retry-After` is waited for; one above the limit fails
-    the call at once. `RetryScheduled` precedes every wait, and `StreamRestarted` before it takes back
-    what the failed try has shown.
+    the call at once. `RetryScheduled` precedes every wait, and `StreamRestarted` before it takes
+    back what the failed try has shown.
     """
 
     def __init__(
@@ -59,7 +59,9 @@ class RetryingProvider:
         self._chance = chance
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """Yield the events of one answer, `AnswerCompleted` last. Raises the last try's ProviderError."""
+        """Yield the events of one answer, `AnswerCompleted` last. Raises the last try's
+        ProviderError.
+        """
         attempt = 1
         while True:
             shown = False
@@ -101,7 +103,10 @@ def _refuse(error: ProviderError, asked: float, limit: float) -> NoReturn:
     raise ProviderError(
         f"{error.message} It asks for a pause of {asked:.0f} s, more than the {limit:.0f} s that "
         "a call waits.",
-        cure=f"Try again in {format_duration(timedelta(seconds=round(asked)))}, or raise [provider] retry_after_limit.",
+        cure=(
+            f"Try again in {format_duration(timedelta(seconds=round(asked)))}, or raise "
+            "[provider] retry_after_limit."
+        ),
         kind=error.kind,
         retry_after=asked,
         away=error.away,
@@ -293,8 +298,8 @@ class Fallback:
         return (Problem("provider_fallback", text, cure), *found)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """Yield the events of one answer, `AnswerCompleted` last; `StreamRestarted` takes back what a failed
-        provider has shown.
+        """Yield the events of one answer, `AnswerCompleted` last; `StreamRestarted` takes back what
+        a failed provider has shown.
 
         Raises the first ProviderError that no other service can avoid, or `_all_failed` when every
         provider has failed.

@@ -39,7 +39,8 @@ WHERE id = ? AND outcome IS NULL
 RETURNING *, (SELECT at FROM alerts WHERE alerts.id = repeats) AS repeats_at
 """
 _SKIP = """
-INSERT INTO beats (at, due, outcome, reason, file_hash) VALUES (?, ?, 'skipped', ?, ?) RETURNING *, NULL AS repeats_at
+INSERT INTO beats (at, due, outcome, reason, file_hash) VALUES (?, ?, 'skipped', ?, ?)
+RETURNING *, NULL AS repeats_at
 """
 _INTERRUPT = "UPDATE beats SET outcome = 'failed', reason = 'interrupted' WHERE outcome IS NULL"
 _NEWEST = """

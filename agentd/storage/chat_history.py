@@ -51,7 +51,9 @@ class TypedHistory:
         return await asyncio.to_thread(self._erase_words, erasure)
 
     async def texts(self, _: TextFilter | None = None) -> AsyncIterator[Sequence[StoredText]]:
-        """See SearchableTexts. Yields all entries, wanted or not: they are few. Raises StorageError."""
+        """See SearchableTexts. Yields all entries, wanted or not: they are few. Raises
+        StorageError.
+        """
         entries = await asyncio.to_thread(self._all)
         yield [
             StoredText(f"{_WHERE}{at}", words, _time(at.encode()), by_user=True)

@@ -91,7 +91,9 @@ class CompanionFiles(Struct, frozen=True):
 
 
 def _left(folder: Path) -> int:
-    """Return how much the configuration contained when found lost, as in `CompanionFiles.content`."""
+    """Return how much the configuration contained when found lost, as in
+    `CompanionFiles.content`.
+    """
     try:
         return int(read_regular(folder / _LEFT))
     except (OSError, ValueError):
@@ -135,7 +137,10 @@ def _losses(places: DaemonPaths, before: CompanionFiles, here: CompanionFiles) -
         yield from _config_gone(places, before)
     is_spoilt = places.facts_key.exists() and not here.facts_key
     if is_spoilt or (before.facts_key and here.facts_key != before.facts_key):
-        text = f"{places.facts_key} is gone, damaged or another: what was forgotten may be learnt again"
+        text = (
+            f"{places.facts_key} is gone, damaged or another: what was "
+            "forgotten may be learnt again"
+        )
         cure = "put it back from a backup and restart, or forget again what comes back"
         yield Problem("facts_key_lost", text, cure)
     if before.versions and not here.versions:

@@ -98,7 +98,10 @@ def unmark(path: Path) -> None:
     except OSError as error:
         raise StorageError(
             f"{_marker(path).name} cannot be removed ({error.strerror})",
-            cure=f"check the disk and the rights of {path.parent}; agentd tries again with the next write",
+            cure=(
+                f"check the disk and the rights of {path.parent}; agentd tries "
+                "again with the next write"
+            ),
         ) from error
 
 
@@ -268,7 +271,10 @@ def _cut(conn: sqlite3.Connection, path: Path) -> None:
         return
     except OSError as error:
         raise StorageError(
-            f"{_log(path).name} cannot be synced ({error.strerror}): what was deleted may come back in it",
+            (
+                f"{_log(path).name} cannot be synced ({error.strerror}): what was "
+                "deleted may come back in it"
+            ),
             cure="look after the disk; agentd tries again with the next write",
         ) from error
 

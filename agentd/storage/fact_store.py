@@ -34,7 +34,8 @@ from agentd.storage.sqlite import Database
 _ALL = "SELECT * FROM facts ORDER BY noted_at, id"
 _THESE = "SELECT * FROM facts WHERE id IN (SELECT value FROM json_each(?))"
 _TELL = """
-CREATE TEMP TRIGGER {name}_{event}_{row} AFTER {event} ON main.facts BEGIN SELECT {name}({row}.id); END
+CREATE TEMP TRIGGER {name}_{event}_{row} AFTER {event} ON main.facts
+BEGIN SELECT {name}({row}.id); END
 """
 _age = attrgetter("noted_at", "id")
 _PUT = """
@@ -60,7 +61,8 @@ INSERT OR IGNORE INTO fact_evidence (fact_id, at, session, seq, begins, ends, is
 VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 _DROP_UNPLACED = """
-DELETE FROM fact_evidence WHERE fact_id = ? AND session = ? AND seq = ? AND ends = 0 AND session <> ''
+DELETE FROM fact_evidence
+WHERE fact_id = ? AND session = ? AND seq = ? AND ends = 0 AND session <> ''
 """
 _EVIDENCE = """
 SELECT * FROM fact_evidence WHERE fact_id IN (SELECT value FROM json_each(?)) ORDER BY at, id

@@ -32,7 +32,8 @@ _SEEN = """(f.scope IN (SELECT value FROM json_each(:scopes)) OR f.scope IS NULL
     WHERE e.fact = f.id AND e.scope IN (SELECT value FROM json_each(:scopes))
 ))"""
 _BEST = """SELECT id FROM (
-    SELECT f.id FROM graph_facts f WHERE WHAT ORDER BY f.rank DESC, f.newest DESC, f.hash LIMIT :most
+    SELECT f.id FROM graph_facts f WHERE WHAT
+    ORDER BY f.rank DESC, f.newest DESC, f.hash LIMIT :most
 )"""
 _ABOUT = "f.predicate IN (SELECT value FROM json_each(:about))"
 _NUMBERS = "SELECT id FROM graph_concepts WHERE hash IN (?)"

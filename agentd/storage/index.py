@@ -181,7 +181,8 @@ _LOAD_SEEN = _LOAD.replace(  # two walks of the index: chunks that may not be se
     " SELECT id FROM chunks WHERE scope = :own AND scope <> '' AND id > :after",
 )
 _VECTORS = """
-SELECT c.id, e.vector FROM models m CROSS JOIN chunks c  -- in this order: the other reads all vectors
+-- Joined in this order: the other one reads all vectors.
+SELECT c.id, e.vector FROM models m CROSS JOIN chunks c
 CROSS JOIN embeddings e ON e.model_id = m.id AND e.digest = c.digest
 WHERE m.name = :model AND c.id > :after AND c.id <= :upto
 """

@@ -171,8 +171,8 @@ def remove(conn: sqlite3.Connection, paths: Sequence[str]) -> list[int]:
 
 
 def merge_words(conn: sqlite3.Connection) -> None:
-    """Remove the terms of deleted chunks from the full-text tables, which keep them until then. Only
-    the parts that lost a chunk are written anew.
+    """Remove the terms of deleted chunks from the full-text tables, which keep them until then.
+    Only the parts that lost a chunk are written anew.
     """
     for (part,) in conn.execute("SELECT part FROM words_deleted").fetchall():
         conn.execute(_MERGE_PART.replace("PART", PARTS[part]))

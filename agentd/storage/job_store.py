@@ -37,7 +37,8 @@ from agentd.storage.outbox import put_alert
 from agentd.storage.sqlite import Database
 
 _ADD = """
-INSERT INTO jobs (text, schedule, kind, session, misfire, model, created_by, created_at, call_key, next_due)
+INSERT INTO jobs
+(text, schedule, kind, session, misfire, model, created_by, created_at, call_key, next_due)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *
 """
 _BY_KEY = "SELECT * FROM jobs WHERE call_key = ?"

@@ -27,7 +27,8 @@ UPDATE charges SET session = ?, model = ?, usage = ?, total_tokens = ?, cost_usd
 """
 _BREAKDOWN = """
 SELECT session, origin, sum(total_tokens), sum(cost_usd) FROM charges
-WHERE at BETWEEN ? AND ? AND model != ? GROUP BY session, origin ORDER BY sum(cost_usd) DESC, sum(total_tokens) DESC, session, origin
+WHERE at BETWEEN ? AND ? AND model != ? GROUP BY session, origin
+ORDER BY sum(cost_usd) DESC, sum(total_tokens) DESC, session, origin
 """
 # A usage column is a list: input, output, read from a cache, written to it.
 _CACHED = """

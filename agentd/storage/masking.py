@@ -85,8 +85,8 @@ class _Known(Struct):
 
 
 class Masking:
-    """The Eraser and the SearchableTexts of the state database, except for facts, which their own store
-    erases.
+    """The Eraser and the SearchableTexts of the state database, except for facts, which their own
+    store erases.
 
     `without` keeps sessions out of the search index while their rows are changed, so that a crash
     leaves no words in the index that the rows no longer contain.
@@ -125,8 +125,8 @@ class Masking:
         return places
 
     async def texts(self, wanted: TextFilter | None = None) -> AsyncIterator[Sequence[StoredText]]:
-        """See SearchableTexts. Remembers which rows of transcripts were wanted until the next `erase` has
-        used that. Raises StorageError.
+        """See SearchableTexts. Remembers which rows of transcripts were wanted until the next
+        `erase` has used that. Raises StorageError.
         """
         self._looked, looked = _Known(), _Known()
         if wanted is None:
@@ -380,7 +380,10 @@ _ROWS_OF_TURN = """(
 PLACES: Mapping[str, str] = {
     "sessions": "'sessions/' || key || '.jsonl:summary'",
     "turns": _ROWS_OF_TURN.replace("TURN", "turns.id"),
-    "rows": "(SELECT 'sessions/' || key || '.jsonl:' || seq FROM sessions s WHERE s.id = rows.session_id)",
+    "rows": (
+        "(SELECT 'sessions/' || key || '.jsonl:' || seq FROM sessions s WHERE "
+        "s.id = rows.session_id)"
+    ),
     "silent_rows": "''",
     "coverages": "''",
     "calls": _ROWS_OF_TURN.replace("TURN", "calls.turn_id"),
@@ -403,13 +406,15 @@ _OF_ROWS = {
     "calls": f"SELECT c.id {_ROWS_NAMED} JOIN calls c ON c.turn_id = r.turn_id",
 }
 _NAMED = """
-SELECT rowid FROM TABLE WHERE rowid > ? AND rowid <= ? AND PLACES IN (SELECT value FROM json_each(?))
+SELECT rowid FROM TABLE
+WHERE rowid > ? AND rowid <= ? AND PLACES IN (SELECT value FROM json_each(?))
 """
 
 _PAGE = 500  # rows of a page in `_texts_look`
 
 _ROWS = """
-SELECT id AS place, PLACES AS places, at, source, blocks AS text FROM rows WHERE id > ? ORDER BY id LIMIT ?
+SELECT id AS place, PLACES AS places, at, source, blocks AS text FROM rows
+WHERE id > ? ORDER BY id LIMIT ?
 """
 _BLOCKS = "SELECT id AS place, blocks AS text FROM rows WHERE id > ? ORDER BY id LIMIT ?"
 _BEGINS, _ENDS = '[{"type":"text","text":"', '"}]'

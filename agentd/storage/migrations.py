@@ -97,7 +97,10 @@ def check(conn: sqlite3.Connection, schema: Schema) -> int:
         )
     if version > len(schema.steps):
         raise StorageError(
-            f"the {schema.name} database has version {version}; this agentd knows {len(schema.steps)}",
+            (
+                f"the {schema.name} database has version {version}; this agentd "
+                f"knows {len(schema.steps)}"
+            ),
             cure="install the agentd that wrote it, or a newer one; nothing was changed",
         )
     return int(version)

@@ -27,7 +27,8 @@ REPEAT_AFTER = timedelta(hours=24)  # an equal alert is not put again sooner tha
 _LONGEST_WAIT = timedelta(days=2)
 
 _TOLD = """
-SELECT id FROM alerts WHERE digest = ? AND at > ? AND at <= ? AND tainted <= ? AND (acked = 1 OR EXISTS (
+SELECT id FROM alerts
+WHERE digest = ? AND at > ? AND at <= ? AND tainted <= ? AND (acked = 1 OR EXISTS (
     SELECT 1 FROM deliveries WHERE alert_id = alerts.id AND state IN ('sent', 'pending')
     AND sink IN (SELECT value FROM json_each(?))
 )) ORDER BY id DESC LIMIT 1
@@ -38,7 +39,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id
 """
 _DUE = """
 SELECT alert_id, sink, attempts FROM deliveries JOIN alerts ON alerts.id = alert_id
-WHERE state = 'pending' AND acked = 0 AND (due_at <= :now OR due_at > :far OR coalesce(tried_at, at) > :now
+WHERE state = 'pending' AND acked = 0 AND (
+    due_at <= :now OR due_at > :far OR coalesce(tried_at, at) > :now
     OR attempts > 0 AND sink IN (SELECT value FROM json_each(:working)))
 ORDER BY alert_id, due_at, sink
 """

@@ -117,7 +117,10 @@ def _require_owner(path: Path, found: os.stat_result, uid: int, *, or_root: bool
     if found.st_uid != uid and not (or_root and found.st_uid == _ROOT):
         raise ConfigError(
             f"{path} belongs to {_name(found.st_uid)}, and agentd runs as {_name(uid)}",
-            cure=f"run agentd as its owner, or make it yours: {shlex.join(['chown', _name(uid), str(path)])}",
+            cure=(
+                "run agentd as its owner, or make it yours: "
+                f"{shlex.join(['chown', _name(uid), str(path)])}"
+            ),
         )
 
 

@@ -1,8 +1,8 @@
 """Proves that the state database contains what was stored and acknowledged.
 
 Each row of a transcript has a keyed digest (`Seals`). Each commit has a number, which is also
-written to a file beside the database (`Ring`). `ProofGuard` maintains both with each commit and finds
-what is missing or changed.
+written to a file beside the database (`Ring`). `ProofGuard` maintains both with each commit and
+finds what is missing or changed.
 """
 
 from __future__ import annotations
@@ -355,7 +355,10 @@ class ProofGuard:
         if self._failed is None:
             log.error("acknowledgement_not_kept", reason=error.strerror)
         name = ring_of(self._path).name
-        text = f"{name} cannot be written ({error.strerror}): what is stored is stored, yet lost unseen if the disk fails"
+        text = (
+            f"{name} cannot be written ({error.strerror}): what is stored is stored, yet lost "
+            "unseen if the disk fails"
+        )
         self._failed = Problem(
             "acknowledgement_not_kept", text, f"make room and rights in {self._path.parent}"
         )

@@ -202,8 +202,8 @@ def _unproven(path: Path, backup: Path | None) -> Problem | None:
         return Problem("acknowledged_unknown", text, "look whether your last messages are there")
     if key_id is not None and not _is_key(path, key_id):
         text = (
-            f"{key_of(path).name} is gone or another, so nothing tells whether rows of conversations are"
-            " what was stored; they have new digests from now on"
+            f"{key_of(path).name} is gone or another, so nothing tells whether rows of "
+            "conversations are what was stored; they have new digests from now on"
         )
         return Problem("rows_key_lost", text, "if you have a backup, compare with it")
     return None
@@ -235,7 +235,10 @@ def _record(path: Path, problem: Problem, now: datetime) -> None:
 
 
 def _backup_advice(backup: Path) -> str:
-    return f"the newest backup is {backup}: `agentd stop`, then `agentd restore {shlex.quote(str(backup))} --force`"
+    return (
+        f"the newest backup is {backup}: `agentd stop`, then `agentd restore "
+        f"{shlex.quote(str(backup))} --force`"
+    )
 
 
 def _finish(path: Path) -> None:
@@ -265,10 +268,16 @@ def _problem(
     told = f"salvaged, and in use, are {_row_counts(found.found)}"
     count = sum(found.refused.values())
     lost = f"; {count} more that were read had no place any more" if count else ""
-    cure = f"compare with what you remember; {folder} keeps the damaged files, and removing that folder ends this notice"
+    cure = (
+        f"compare with what you remember; {folder} keeps the damaged files, and removing that "
+        "folder ends this notice"
+    )
     if backup is not None:
         cure = f"{cure}; {_backup_advice(backup)}"
-    text = f"{path.name} was damaged ({damage}): {told}{lost}; what could not be read is lost but for a backup"
+    text = (
+        f"{path.name} was damaged ({damage}): {told}{lost}; what could not be read is "
+        "lost but for a backup"
+    )
     return Problem("state_salvaged", text, cure)
 
 
@@ -282,7 +291,10 @@ def _missing(path: Path, backup: Path | None) -> StateMissing:
     file = shlex.quote(str(backup)) if backup else "FILE"
     return StateMissing(
         f"{path} is gone, and an agentd has worked here before: the conversations were in it",
-        cure=f"put it back; or `agentd restore {file} --force` from a backup; or `agentd init --new-state` to begin without them",
+        cure=(
+            f"put it back; or `agentd restore {file} --force` from a backup; or `agentd init "
+            "--new-state` to begin without them"
+        ),
     )
 
 

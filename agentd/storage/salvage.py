@@ -63,7 +63,9 @@ UPDATE rows SET turn_id = NULL WHERE turn_id NOT IN (SELECT id FROM turns)
 _COUNT = """
 UPDATE sessions SET
     rows = max(rows, (SELECT coalesce(max(seq), 0) FROM rows WHERE session_id = sessions.id)),
-    turns = max(turns, (SELECT count(*) FROM rows WHERE session_id = sessions.id AND opens_turn = 1))
+    turns = max(turns, (
+        SELECT count(*) FROM rows WHERE session_id = sessions.id AND opens_turn = 1
+    ))
 """
 _BEHIND = "UPDATE sessions SET context_from = 1, covered_to = 0 WHERE context_from > rows + 1"
 _NO_SESSION = "DELETE FROM turns WHERE session_id NOT IN (SELECT id FROM sessions)"

@@ -325,7 +325,9 @@ class Database:
             if not isinstance(error, StorageError):
                 error = StorageError(
                     f"{self.path.name} could not be looked after ({error.strerror})",
-                    cure=f"check the disk and the rights of {self.path.parent}, then restart agentd",
+                    cure=(
+                        f"check the disk and the rights of {self.path.parent}, then restart agentd"
+                    ),
                 )
             log.exception("storage_upkeep_failed", database=self.path.name)
             self._failing = error

@@ -80,7 +80,10 @@ def corrupt(path: Path) -> StorageCorrupt:
     """Return the error for a file that SQLite cannot read."""
     return StorageCorrupt(
         f"{path.name} is damaged",
-        cure="`agentd restart` salvages what can be read of it and keeps the file; or restore a backup",
+        cure=(
+            "`agentd restart` salvages what can be read of it and keeps the "
+            "file; or restore a backup"
+        ),
     )
 
 

@@ -14,7 +14,10 @@ class StorageSettings(Settings):
         7,
         ge=0,
         le=365,
-        description="backups of the state that agentd makes daily and before upgrades, kept in state/backups; 0: none",
+        description=(
+            "backups of the state that agentd makes daily and before upgrades, kept in "
+            "state/backups; 0: none"
+        ),
     )
 
     retention_days: int = Field(

@@ -1,4 +1,6 @@
-"""Doubles of every port, for agentd's tests and for those of its extensions. Never used by the daemon."""
+"""Doubles of every port, for agentd's tests and for those of its extensions. Never used by the
+daemon.
+"""
 
 from agentd.testing.blobs import PNG, MemoryBlobs
 from agentd.testing.chunks import MemoryChunks

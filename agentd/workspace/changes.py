@@ -86,8 +86,9 @@ class FileChanges:
         limit: int = MAX_WRITE_BYTES,
     ) -> FileIntent:
         """Return the change relative to what is on disk now, without making it. An append to a file
-        that lacks a final newline starts with one; one to a file in UTF-16 is refused. `limit` is the most bytes that `data` may have.
-        Raises PathRefused, FileUnreadable, and FileMissing (DELETE).
+        that lacks a final newline starts with one; one to a file in UTF-16 is refused. `limit` is
+        the most bytes that `data` may have. Raises PathRefused, FileUnreadable, and FileMissing
+        (DELETE).
         """
         path = "/".join(parts)
         limit, most = most_bytes(path, limit), most_bytes(path)

@@ -1,8 +1,9 @@
 """The workspace files that go into the prompt of each turn.
 
     turn                              gets
-    the owner's                       BOOTSTRAP while it has text, SOUL, AGENTS, TOOLS, IDENTITY, USER,
-                                      MEMORY, HEARTBEAT, MEMORY of the other scopes, and daily notes
+    the owner's                       BOOTSTRAP while it has text, SOUL, AGENTS, TOOLS, IDENTITY,
+                                      USER, MEMORY, HEARTBEAT, MEMORY of the other scopes, and
+                                      daily notes
     a group's, an isolated one        SOUL, AGENTS, TOOLS, IDENTITY
     a beat or job with the main       the owner's without BOOTSTRAP and HEARTBEAT (a beat's own
         context                       message contains the checklist)
@@ -11,8 +12,9 @@
     a summary                         nothing
 
 The order of the blocks is that of `Rank`, the order of files in theirs that of `[workspace] order`.
-All blocks are stable, so that a provider's cache stays valid while no file changes. Every turn checks the files and reads those that have changed; the day is that of the
-owner's time zone. `sections` and the functions below it are pure.
+All blocks are stable, so that a provider's cache stays valid while no file changes. Every turn
+checks the files and reads those that have changed; the day is that of the owner's time zone.
+`sections` and the functions below it are pure.
 """
 
 from __future__ import annotations

@@ -50,7 +50,10 @@ def _translate(error: OSError, path: str) -> WorkspaceError:
         case errno.ENOSPC | errno.EDQUOT:
             return WorkspaceError(
                 f"{path} was not written: the disk is full",
-                cure="free some space (`df`), or delete files where inodes are used up (`df -i`), then try again",
+                cure=(
+                    "free some space (`df`), or delete files where inodes are used up (`df "
+                    "-i`), then try again"
+                ),
             )
     return WorkspaceError(
         f"{path} cannot be used: {error.strerror}", cure="look at the disk and its mount"

@@ -87,8 +87,8 @@ class ConfinedFolder:
             os.close(root)
 
     def open(self, parts: Sequence[str], flags: int) -> tuple[int, os.stat_result]:
-        """Return a descriptor of the regular file, which the caller closes, and its metadata. Raises
-        PathRefused for anything else.
+        """Return a descriptor of the regular file, which the caller closes, and its metadata.
+        Raises PathRefused for anything else.
         """
         fd = self._open(parts, flags | _FILE)
         try:

@@ -122,10 +122,10 @@ class _Held:
 
 
 class NoteEraser:
-    """The Eraser and SearchableTexts of the files below `root`. In lines that agentd wrote, words are
-    masked; the user's own lines stay unchanged unless a mark names them. Files of `apart` and the
-    graph's text have erasers of their own. `shipped` maps paths to lines that came with agentd and
-    are nobody's words. Must run before VersionEraser.
+    """The Eraser and SearchableTexts of the files below `root`. In lines that agentd wrote, words
+    are masked; the user's own lines stay unchanged unless a mark names them. Files of `apart` and
+    the graph's text have erasers of their own. `shipped` maps paths to lines that came with agentd
+    and are nobody's words. Must run before VersionEraser.
     """
 
     def __init__(
@@ -186,8 +186,8 @@ class NoteEraser:
                     self._files.count_write(path)
 
     async def texts(self, wanted: TextFilter | None = None) -> AsyncIterator[Sequence[StoredText]]:
-        """See SearchableTexts; yields one text for each paragraph. The texts are held for the next call of
-        `erase`. Raises WorkspaceError.
+        """See SearchableTexts; yields one text for each paragraph. The texts are held for the next
+        call of `erase`. Raises WorkspaceError.
         """
         held = self._read_before = _Held(self._now_ns() - _FRESH_NS)
         for some in _portions(await self._entries()):
@@ -321,8 +321,8 @@ class NoteEraser:
 
 
 class VersionEraser:
-    """The Eraser and SearchableTexts of the kept versions of files. Words are masked there whoever wrote
-    the line.
+    """The Eraser and SearchableTexts of the kept versions of files. Words are masked there whoever
+    wrote the line.
     """
 
     def __init__(self, files: Files, versions_dir: Path) -> None:

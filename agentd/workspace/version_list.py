@@ -1,4 +1,6 @@
-"""The list of a file's former versions, as it is stored: one entry for each, the oldest first. Pure."""
+"""The list of a file's former versions, as it is stored: one entry for each, the oldest first.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def entries_in(data: bytes) -> list[VersionEntry]:
 
 
 def readable_entries(data: bytes) -> list[VersionEntry]:
-    """Return the entries of a damaged list that can still be read, in the order of their numbers."""
+    """Return the entries of a damaged list that can still be read, in the order of their
+    numbers.
+    """
     found: dict[int, VersionEntry] = {}
     for entry in _sound(data.decode("utf-8", "replace")):
         found.setdefault(entry.version.number, entry)

@@ -303,8 +303,8 @@ class Versions:
         folder = aside.name.partition(".")[0]
         path = self._path(folder) or folder
         text = (
-            f"the list of former versions of {path} was damaged: what could be read of it, and every"
-            f" content that is there, is kept; the damaged list is {aside}"
+            f"the list of former versions of {path} was damaged: what could be read of it, and "
+            f"every content that is there, is kept; the damaged list is {aside}"
         )
         cure = f"see `agentd memory history {path}`; deleting the damaged list ends this notice"
         return Problem(LIST_DAMAGED, text, cure)

@@ -68,7 +68,9 @@ class WorkspaceSettings(Settings):
     )
     order: tuple[str, ...] = Field(
         (),
-        description="files that come first in the prompt, in this order; the others follow in the usual one",
+        description=(
+            "files that come first in the prompt, in this order; the others follow in the usual one"
+        ),
     )
     daily_dir: str = Field("memory", description="the folder of the daily notes")
     daily_aliases: tuple[str, ...] = Field(
@@ -92,7 +94,9 @@ class WorkspaceSettings(Settings):
         tuple[str, ...], ActsOutside("is what others see of the workspace", when=_shows_more)
     ] = Field(
         _SHARED,
-        description="folders that groups and isolated sessions may see; nothing else exists for them",
+        description=(
+            "folders that groups and isolated sessions may see; nothing else exists for them"
+        ),
     )
     read_scopes: NamedPaths = Field(
         (), description='other workspaces to read from, each "NAME=PATH"; spelled @NAME/file'
@@ -114,7 +118,10 @@ class WorkspaceSettings(Settings):
     def _files_are_injected(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
             if name not in INJECTED or value.count(name) > 1:
-                msg = f"{name!r} is no file that is injected, or stands there twice; these are: {', '.join(INJECTED)}"
+                msg = (
+                    f"{name!r} is no file that is injected, or stands there twice; these are: "
+                    f"{', '.join(INJECTED)}"
+                )
                 raise ValueError(msg)
         return value
 

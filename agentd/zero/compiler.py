@@ -38,7 +38,9 @@ class CompilerOutput(Struct, frozen=True):
     graph_text: str
 
 
-def compile(source: CompilerInput, aliases: Aliases = _USUAL) -> CompilerOutput:  # noqa: A001 - what it is called everywhere
+def compile(  # noqa: A001 - what it is called everywhere
+    source: CompilerInput, aliases: Aliases = _USUAL
+) -> CompilerOutput:
     """Return the record and the `.0` text of the statements. Raises what `record_of` raises."""
     record = record_of(source, aliases)
     text = emit(record, utterance=source.utterance, metadata=source.context.metadata)
@@ -50,8 +52,9 @@ def record_of(source: CompilerInput, aliases: Aliases = _USUAL) -> Record:
 
     - A concept occurs once, with the highest confidence of its statements, and with all its other
       names, normalised, as aliases.
-    - A fact occurs once, as one episode of the context: a repetition is no new evidence, and gives the
-      higher confidence and the refs of both. If a fact is both affirmed and denied, the last one counts.
+    - A fact occurs once, as one episode of the context: a repetition is no new evidence, and gives
+      the higher confidence and the refs of both. If a fact is both affirmed and denied, the last
+      one counts.
     - Without statements the record has the context alone.
 
     Raises GraphError for an invalid label or predicate (agentd/zero/naming.py), a confidence
@@ -87,7 +90,10 @@ def _compiler_context(meta: ContextMeta) -> ConceptContext:
 def _check(statement: SemanticTuple) -> None:
     if not 0 <= statement.confidence <= 1:
         raise GraphError(
-            f"the confidence {statement.confidence} of {statement.subject[:40]!r} is outside 0 to 1",
+            (
+                f"the confidence {statement.confidence} of "
+                f"{statement.subject[:40]!r} is outside 0 to 1"
+            ),
             cure="give one between 0 and 1",
         )
     for ref in statement.refs:

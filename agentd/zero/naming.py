@@ -111,7 +111,10 @@ def parse_aliases(text: str) -> dict[str, str]:
         alias, name = _pair(words, number)
         if table.get(alias, name) != name:
             raise GraphError(
-                f"{alias!r} stood for {table[alias]!r} in line {lines[alias]} and stands for {name!r} here",
+                (
+                    f"{alias!r} stood for {table[alias]!r} in line {lines[alias]} and "
+                    f"stands for {name!r} here"
+                ),
                 cure="keep one of the two lines",
                 line=number,
             )

@@ -1,1 +1,3 @@
-"""Conversations with what a careful reader would know at their end, played through a real daemon."""
+"""Conversations with what a careful reader would know at their end, played through a real
+daemon.
+"""

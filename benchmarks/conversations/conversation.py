@@ -13,8 +13,8 @@ Keywords = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A fact that a message says. `quote` is the span of the message that says it; `replaces` are the
-    expected facts that it takes the place of.
+    """A fact that a message says. `quote` is the span of the message that says it; `replaces` are
+    the expected facts that it takes the place of.
     """
 
     id: str
@@ -33,9 +33,10 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A message of the user and all that belongs to it. `tool` is what a tool puts out before the agent
-    answers, `attached` a document beside the message, `beat` what the checklist says before a heartbeat.
-    `ends`, `repeats` and `forgets` name expected facts; `never` are words that no fact may have.
+    """A message of the user and all that belongs to it. `tool` is what a tool puts out before the
+    agent answers, `attached` a document beside the message, `beat` what the checklist says before a
+    heartbeat. `ends`, `repeats` and `forgets` name expected facts; `never` are words that no fact
+    may have.
     """
 
     user: str = ""

@@ -1,4 +1,6 @@
-"""A model that is wrong now and then: one item in ten, in its operation, ids, quote or message number."""
+"""A model that is wrong now and then: one item in ten, in its operation, ids, quote or message
+number.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One item as it should have been, and as it was. `meant` and `hit` are the sentences of the known
-    facts that the one and the other are about.
+    """One item as it should have been, and as it was. `meant` and `hit` are the sentences of the
+    known facts that the one and the other are about.
     """
 
     kind: str
@@ -91,8 +93,8 @@ class Fallible:
 
 @dataclass(slots=True)
 class Undone:
-    """What became of the changes that mistakes had made. Some were forgotten since, which nothing takes
-    back; on some a later change was built, which is to be taken back first.
+    """What became of the changes that mistakes had made. Some were forgotten since, which nothing
+    takes back; on some a later change was built, which is to be taken back first.
     """
 
     made: int = 0

@@ -1,5 +1,5 @@
-"""Facts about invented people and firms, whose names stand in no dictionary: a search of bytes finds them
-and nothing else.
+"""Facts about invented people and firms, whose names stand in no dictionary: a search of bytes
+finds them and nothing else.
 """
 
 from __future__ import annotations

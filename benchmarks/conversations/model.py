@@ -1,7 +1,8 @@
 """A competent model that knows a conversation by heart: it answers as a careful reader would.
 
-It says nothing of the agent's own lines, of tools, documents or what is supposed or quoted, because nothing
-is expected of them; so its figures say what the program makes of right answers, not how a model reads.
+It says nothing of the agent's own lines, of tools, documents or what is supposed or quoted, because
+nothing is expected of them; so its figures say what the program makes of right answers, not how a
+model reads.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ Items = Callable[[Sequence[Json], Sequence[Message], Mapping[str, str]], list[Js
 
 
 class Model:
-    """Answers every request about one conversation. `learnt` keeps the words of each request to learn,
-    `forgot` of each to mark what is to be forgotten. `spoil` may change the items of an answer.
+    """Answers every request about one conversation. `learnt` keeps the words of each request to
+    learn, `forgot` of each to mark what is to be forgotten. `spoil` may change the items of an
+    answer.
     """
 
     def __init__(self, conversation: Conversation, spoil: Items | None = None) -> None:

@@ -31,8 +31,9 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class Played:
-    """What a daemon knew after a conversation. `left` are the places in which words of a forgotten fact
-    were found once it should have been gone, `mentions` the user's own rows that still have the canary.
+    """What a daemon knew after a conversation. `left` are the places in which words of a forgotten
+    fact were found once it should have been gone, `mentions` the user's own rows that still have
+    the canary.
     """
 
     conversation: Conversation

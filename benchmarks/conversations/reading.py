@@ -33,7 +33,9 @@ def written(name: str) -> Conversation:
 
 
 def others() -> tuple[Conversation, ...]:
-    """The conversations of the collection, which is no part of this repository; none where it is not."""
+    """The conversations of the collection, which is no part of this repository; none where it is
+    not.
+    """
     folder = Path(os.environ.get("AGENTD_MEMBENCH", _BESIDE)) / "facts"
     paths = sorted(folder.glob("conv-*.json"))
     return tuple(_collected(json.loads(path.read_text("utf-8"))) for path in paths)
@@ -154,7 +156,9 @@ def _fact(told: Json, message: str, replaces: Sequence[str]) -> Expected:
 
 
 def span_with(message: str, keywords: Keywords) -> str:
-    """The shortest clause of the message that has the words, else a sentence of it, else all of it."""
+    """The shortest clause of the message that has the words, else a sentence of it, else all of
+    it.
+    """
     for pattern in (_CLAUSE, _SENTENCE):
         found = [match.group().strip() for match in pattern.finditer(message)]
         fitting = [span for span in found if fits(span, keywords) and _words(span) >= _FEWEST_WORDS]

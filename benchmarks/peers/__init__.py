@@ -1,8 +1,8 @@
 """agentd beside other agents, all talking to the same instant model: `make bench ARGS=peers`.
 
-`python -m benchmarks.peers` installs the others, each into an environment of its own below `.peers/`;
-one that is not there is named, and left out. They take turns, so that a machine whose speed changes
-treats all alike: compare the rows of one run with each other.
+`python -m benchmarks.peers` installs the others, each into an environment of its own below
+`.peers/`; one that is not there is named, and left out. They take turns, so that a machine whose
+speed changes treats all alike: compare the rows of one run with each other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""`python -m benchmarks.peers`: install the other agents, each into an environment below `.peers/`."""
+"""`python -m benchmarks.peers`: install the other agents, each into an environment below
+`.peers/`.
+"""
 
 from __future__ import annotations
 

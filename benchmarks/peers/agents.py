@@ -47,7 +47,9 @@ class Agent(Protocol):
 
 
 class Agentd:
-    """agentd, over its socket. The process that makes vectors in the background, and ends, is not measured."""
+    """agentd, over its socket. The process that makes vectors in the background, and ends, is not
+    measured.
+    """
 
     name: ClassVar[str] = "agentd"
     alone: ClassVar[bool] = True

@@ -1,1 +1,3 @@
-"""A year of one invented person's notes and talks, and questions whose answering lines are known."""
+"""A year of one invented person's notes and talks, and questions whose answering lines are
+known.
+"""

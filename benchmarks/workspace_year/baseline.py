@@ -1,4 +1,6 @@
-"""What everybody has: an OR query over SQLite FTS5, one row per line. The set must be hard for it."""
+"""What everybody has: an OR query over SQLite FTS5, one row per line. The set must be hard for
+it.
+"""
 
 from __future__ import annotations
 

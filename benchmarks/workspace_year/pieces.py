@@ -22,7 +22,8 @@ from pathlib import Path
 
 _ANCHOR = re.compile(r"#([a-z0-9-]+) (.*)")
 _QUESTION = re.compile(
-    r"(?P<type>\w+) (?P<gold>[a-z0-9,+-]+)(?: < (?P<stale>[a-z0-9,-]+))?(?: @ (?P<now>\d{6}))? : (?P<query>.*)"
+    r"(?P<type>\w+) (?P<gold>[a-z0-9,+-]+)(?: < (?P<stale>[a-z0-9,-]+))?(?: @ (?P<now>\d{6}))? : "
+    r"(?P<query>.*)"
 )
 
 
@@ -75,7 +76,9 @@ class Pieces:
 
 
 def read_facts(paths: Iterable[Path]) -> Pieces:
-    """The records of these files, in their order. Raises ValueError with the file and line of a bad one."""
+    """The records of these files, in their order. Raises ValueError with the file and line of a bad
+    one.
+    """
     pieces = Pieces()
     for path in paths:
         for number, row in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):

@@ -13,7 +13,9 @@ HERE = Path(__file__).parent
 
 
 class Place(Struct, frozen=True, order=True):
-    """A line of a file, counted from 1. Notes are relative to the workspace; transcripts begin with `sessions/`."""
+    """A line of a file, counted from 1. Notes are relative to the workspace; transcripts begin with
+    `sessions/`.
+    """
 
     path: str
     line: int

@@ -27,7 +27,9 @@ class Span(Struct, frozen=True):
 
 
 class Marks(Struct, frozen=True):
-    """How an engine did on some questions; shares from 0 to 1. None where no question asks for it."""
+    """How an engine did on some questions; shares from 0 to 1. None where no question asks for
+    it.
+    """
 
     questions: int
     hit1: float  # as many hits as lines are needed

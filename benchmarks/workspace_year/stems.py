@@ -1,4 +1,6 @@
-"""Words and their rough stems: enough to tell that a question shares no content word with a line."""
+"""Words and their rough stems: enough to tell that a question shares no content word with a
+line.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The workspace and its transcripts as the units of search that agentd makes of them, or as lines."""
+"""The workspace and its transcripts as the units of search that agentd makes of them, or as
+lines.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Services that alerts are sent to, on this machine: somebody else's mail server, and a web server."""
+"""Services that alerts are sent to, on this machine: somebody else's mail server, and a web
+server.
+"""
 
 from __future__ import annotations
 
@@ -75,8 +77,8 @@ async def a_mailbox() -> AsyncIterator[Mailbox]:
 
 @dataclass
 class Site:
-    """A web server that keeps what it was sent, and answers with the next of its `statuses`, 200 after
-    the last.
+    """A web server that keeps what it was sent, and answers with the next of its `statuses`, 200
+    after the last.
     """
 
     port: int = 0

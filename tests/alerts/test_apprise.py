@@ -160,7 +160,10 @@ async def test_a_check_sends_nothing_and_knows_the_service() -> None:
         assert site.requests == []
 
 
-ECHO = "import json, os, sys; json.dump({'problem': 'refused', 'detail': repr((sys.stdin.read(), sys.argv, dict(os.environ))), 'service': 'x'}, sys.stdout)"
+ECHO = (
+    "import json, os, sys; json.dump({'problem': 'refused', 'detail': repr((sys.stdin.read(), "
+    "sys.argv, dict(os.environ))), 'service': 'x'}, sys.stdout)"
+)
 
 
 async def test_the_address_goes_over_the_pipe_and_no_key_of_the_daemon_with_it() -> None:

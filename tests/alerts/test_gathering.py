@@ -75,8 +75,8 @@ class Evening:
         return put
 
     async def pass_by(self, minutes: float, step: float = 1) -> None:
-        """Time goes by, so many minutes at a step. What the store's thread was asked for before is done when
-        it answers.
+        """Time goes by, so many minutes at a step. What the store's thread was asked for before is
+        done when it answers.
         """
         for _ in range(max(1, int(minutes / step))):
             await self.clock.advance(min(minutes, step) * 60)

@@ -1,4 +1,6 @@
-"""The recipes of docs/alerts.md: each is taken as it stands there; two arrive at servers on this machine."""
+"""The recipes of docs/alerts.md: each is taken as it stands there; two arrive at servers on this
+machine.
+"""
 
 from __future__ import annotations
 

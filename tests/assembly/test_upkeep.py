@@ -33,8 +33,8 @@ LOG = OpenLog(Redactor(), None)
 
 @asynccontextmanager
 async def house(home: Path, **tables: dict[str, Any]) -> AsyncIterator[Parts]:
-    """The parts of a daemon with these tables of the configuration. Its clock stands still, and so an embedder
-    that is starting would be waited for without end.
+    """The parts of a daemon with these tables of the configuration. Its clock stands still, and so
+    an embedder that is starting would be waited for without end.
     """
     config = Config.model_validate({"memory_search": {"provider": "none"}} | tables)
     environ = {"AGENTD_HOME": str(home)}

@@ -36,7 +36,10 @@ EVERYTHING = [*own(), everyday(), written("short_answers"), *others()]
 
 def request(said: str, known: str = "") -> dict[str, Any]:
     """A request to learn, as the wire has it."""
-    text = f'<data source="known facts">\n{known}\n</data>\n\n<data source="conversation">\n{said}\n</data>\n\nNow.'
+    text = (
+        f'<data source="known facts">\n{known}\n</data>\n\n<data '
+        f'source="conversation">\n{said}\n</data>\n\nNow.'
+    )
     return {"messages": [{"role": "user", "content": text}]}
 
 
@@ -101,7 +104,10 @@ def test_the_model_knows_a_long_message_of_which_the_middle_is_left_out() -> Non
 
 
 def test_the_model_marks_the_sentence_that_says_what_is_to_be_forgotten() -> None:
-    text = "[k7] The user's dog is Rex.\n\n[1 sessions/main.jsonl:4] Noted. Rex is your dog. What else?"
+    text = (
+        "[k7] The user's dog is Rex.\n\n[1 sessions/main.jsonl:4] Noted. Rex is "
+        "your dog. What else?"
+    )
     answer = Model(TALK).answer({"messages": [{"role": "user", "content": text}]})
     assert json.loads(answer.text) == [{"n": 1, "span": "Rex is your dog."}]
 

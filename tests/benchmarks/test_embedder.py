@@ -1,4 +1,6 @@
-"""The embedder that benchmarks measure is one, whether a daemon is told of it or it is made here."""
+"""The embedder that benchmarks measure is one, whether a daemon is told of it or it is made
+here.
+"""
 
 from __future__ import annotations
 

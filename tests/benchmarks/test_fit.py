@@ -19,7 +19,9 @@ SAID = ("the red kettle is dented", "Ann sings on Mondays", "the roof leaks agai
 
 
 def collection(author: str, count: int = 40) -> Collection:
-    """Questions that share a word with their answer, every fourth without one; every third asks for a state."""
+    """Questions that share a word with their answer, every fourth without one; every third asks for
+    a state.
+    """
     chunks = [
         Chunk(f"{author}.md", n, n, f"{SAID[n % 4]} {author}{n}", Source.NOTES, "", DAY)
         for n in range(1, count + 1)

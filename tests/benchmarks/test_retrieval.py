@@ -1,4 +1,6 @@
-"""A searcher that a benchmark fills itself ranks as that of a daemon: else its figures are nobody's."""
+"""A searcher that a benchmark fills itself ranks as that of a daemon: else its figures are
+nobody's.
+"""
 
 from __future__ import annotations
 

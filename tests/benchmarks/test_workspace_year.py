@@ -1,4 +1,6 @@
-"""The year of notes and talks is what its README says: exact gold lines, honest traps, enough of each kind."""
+"""The year of notes and talks is what its README says: exact gold lines, honest traps, enough of
+each kind.
+"""
 
 from __future__ import annotations
 

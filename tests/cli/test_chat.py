@@ -384,7 +384,9 @@ async def test_a_restart_in_the_middle_of_an_answer_is_told_and_loses_nothing(
 
 
 class Away(Screen):
-    """A screen before which the daemon goes away; `then` runs once a message is kept for its return."""
+    """A screen before which the daemon goes away; `then` runs once a message is kept for its
+    return.
+    """
 
     def __init__(self, then) -> None:
         super().__init__()

@@ -26,7 +26,10 @@ _ABSENT = [
     ("[provider]\nkind = 'anthropic'\n", "ANTHROPIC_API_KEY", "no key"),
     ("[mcp.servers.x]\ncommand = ['/no/mcp']\n", "mcp.servers.x.command", "/no/mcp"),
     (
-        "[memory_search]\nprovider = 'openai'\n[memory_search.embedder]\napi_key_file = '/no/key'\n",
+        (
+            "[memory_search]\nprovider = "
+            "'openai'\n[memory_search.embedder]\napi_key_file = '/no/key'\n"
+        ),
         "[memory_search.embedder] api_key_file",
         "/no/key",
     ),

@@ -18,7 +18,10 @@ PROPOSAL: dict[str, Any] = {
     "id": "k3f9q2ma",
     "path": "USER.md",
     "text": "The user's dog is called Rex.",
-    "diff": "--- a/USER.md\n+++ b/USER.md\n@@ -1 +1,2 @@\n # The user\n+- The user's dog is called Rex.\n",
+    "diff": (
+        "--- a/USER.md\n+++ b/USER.md\n@@ -1 +1,2 @@\n # The user\n+- The user's "
+        "dog is called Rex.\n"
+    ),
     "digest": "d" * 64,
     "evidence": {
         "times": 3,

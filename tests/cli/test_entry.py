@@ -1,4 +1,6 @@
-"""What every command has from its entry: streams that are there, and an end by Ctrl-C without noise."""
+"""What every command has from its entry: streams that are there, and an end by Ctrl-C without
+noise.
+"""
 
 from __future__ import annotations
 

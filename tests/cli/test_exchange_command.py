@@ -61,7 +61,8 @@ def test_what_was_kept_out_is_told_where_something_was(daemon: ScriptedDaemon) -
     assert take(MESSAGE).stdout == "from Ada: 1 new, 0 known, 0 taken back\n"
     daemon.on("_agentd/facts/take", lambda *_: {**TAKEN, "kept_out": 2})
     assert take(MESSAGE).stdout == (
-        "from Ada: 1 new, 0 known, 0 taken back, 2 kept out (taken back, or forgotten here, before)\n"
+        "from Ada: 1 new, 0 known, 0 taken back, 2 kept out (taken back, or "
+        "forgotten here, before)\n"
     )
 
 

@@ -35,8 +35,9 @@ def agentd(*arguments: str, **variables: str) -> str:
 )
 def test_bash_completes_commands_and_options(words: str, told: list[str]) -> None:
     program = (
-        'eval "$("$AGENTD" completion bash)"; COMP_WORDS=($WORDS); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); '
-        '_agentd_completion "$AGENTD"; echo "${COMPREPLY[@]}"'
+        'eval "$("$AGENTD" completion bash)"; COMP_WORDS=($WORDS); '
+        'COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _agentd_completion "$AGENTD"; echo '
+        '"${COMPREPLY[@]}"'
     )
     bash = shutil.which("bash")
     assert bash is not None

@@ -107,7 +107,9 @@ def test_where_nothing_can_be_written_what_was_there_stays(folder: Path) -> None
 
 
 class Telling:
-    """A daemon's method that gives a state in parts; after the first part, the state changes once."""
+    """A daemon's method that gives a state in parts; after the first part, the state changes
+    once.
+    """
 
     def __init__(self) -> None:
         self.record = OLD

@@ -153,7 +153,9 @@ def leave_now(screen: Screen) -> None:
 
 
 class Asking:
-    """Answers every message with a question about SOUL.md, behind `before`, and keeps what is decided."""
+    """Answers every message with a question about SOUL.md, behind `before`, and keeps what is
+    decided.
+    """
 
     def __init__(self, daemon: ScriptedDaemon, *kinds: str, before: str = "", **call: Any) -> None:
         options = [{"optionId": kind, "name": kind, "kind": kind} for kind in kinds]

@@ -18,7 +18,9 @@ from tests.memory.facts.talks import Talk
 
 
 class House(Talk):
-    """Ten facts and all that keeps, reads and forgets them; `full` is a place that cannot be erased."""
+    """Ten facts and all that keeps, reads and forgets them; `full` is a place that cannot be
+    erased.
+    """
 
     def __init__(self, db: Database) -> None:
         super().__init__(db)

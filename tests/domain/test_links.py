@@ -1,4 +1,6 @@
-"""An address counts where it stands as a whole in words of the owner or in what was read on the web."""
+"""An address counts where it stands as a whole in words of the owner or in what was read on the
+web.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The fake model behind the chat-completions API: requests as those of the Messages API, answers as theirs."""
+"""The fake model behind the chat-completions API: requests as those of the Messages API, answers as
+theirs.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ def _given(message: Json) -> list[Json]:
 
 
 def _parts(content: str) -> list[str]:
-    """What stands before the user's words, which the request has joined with them, and the words."""
+    """What stands before the user's words, which the request has joined with them, and the
+    words.
+    """
     now = _NOW.search(content)
     if now is None:
         return [content]

@@ -39,7 +39,9 @@ async def running(home: Home) -> AsyncIterator[Home]:
 
 @pytest.fixture(scope="module")
 def world(model: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A home with a daemon and something in it, and two more; no program of the machine is found."""
+    """A home with a daemon and something in it, and two more; no program of the machine is
+    found.
+    """
     with ExitStack() as stack:
         variables = {
             "PATH": str(tmp_path_factory.mktemp("no-programs")),

@@ -22,8 +22,9 @@ from tests.e2e.forked import parent
 from tests.e2e.shell import PATIENCE, Done, Shell
 
 Json = dict[str, Any]
-# A type; None; a frozenset of values; a pattern that a text matches; a tuple of shapes, one of which
-# must fit; a list with the shape of its items; a dict with the shape of what stands under each key,
+# A type; None; a frozenset of values; a pattern that a text matches; a tuple of shapes, one of
+# which must fit; a list with the shape of its items; a dict with the shape of what stands under
+# each key,
 # more keys being allowed. "key?" may be absent; the key `str` stands for every key.
 Shape = Any
 
@@ -82,11 +83,11 @@ def _is_a(value: Any, kind: type) -> bool:
 class Row:
     """One use of a command, and of the method of its name.
 
-    `args` and `params` may hold "{it}": what `given` makes, anew for each use; of a dict that it makes,
-    each by its name. `says` are words for people. `method` is "" where no method does the same; `answer` is its shape where that differs.
-    `without` is the exit code where no daemon runs, None for those that
-    would start one. `home` is where it is used: "shell", with the daemon of all rows, or "fleeting",
-    where one comes and goes; "own" says that a test of its own does that.
+    `args` and `params` may hold "{it}": what `given` makes, anew for each use; of a dict that it
+    makes, each by its name. `says` are words for people. `method` is "" where no method does the
+    same; `answer` is its shape where that differs. `without` is the exit code where no daemon runs,
+    None for those that would start one. `home` is where it is used: "shell", with the daemon of all
+    rows, or "fleeting", where one comes and goes; "own" says that a test of its own does that.
     """
 
     command: str

@@ -38,7 +38,9 @@ def a_state(world: World) -> Path:
 
 
 def a_state_and_changes(world: World) -> str:
-    """The name of a file without anything, and of one that leads from there, without their endings."""
+    """The name of a file without anything, and of one that leads from there, without their
+    endings.
+    """
     name = world.shell.root / f"empty{number(world)}"
     after = read(a_state(world).read_text())
     name.with_suffix(".0c").write_text(write(Record()))

@@ -236,8 +236,8 @@ ALONE: frozenset[str | int] = frozenset(
     }
 )
 
-# What cannot be brought about from outside without a fault of the machine or of the daemon: the file
-# of tests that does, and a word of it.
+# What cannot be brought about from outside without a fault of the machine or of the daemon: the
+# file of tests that does, and a word of it.
 ELSEWHERE: dict[str | int, tuple[str, str]] = {
     -32603: ("tests/server/test_connection.py", "-32603"),
     "busy": ("tests/engine/test_deletion.py", "Busy"),

@@ -1,4 +1,5 @@
-"""What a disk holds after the power was cut, from the calls that a process has made (`disk_calls.c`).
+"""What a disk holds after the power was cut, from the calls that a process has made
+(`disk_calls.c`).
 
 The model is that of POSIX, as far as a program may rely on it on any file system with a journal:
 
@@ -28,7 +29,8 @@ COMPILER = shutil.which("cc") or shutil.which("gcc")
 _RECORDER = Path(__file__).with_name("disk_calls.c")
 _BUILT = Path(__file__).parents[2] / "build"
 _HEAD = struct.Struct("=cQQQHHI")
-_SHARED = "-shm"  # of SQLite, written through a mapping, made anew by whoever is the first to open the database
+# of SQLite, written through a mapping, made anew by whoever is the first to open the database
+_SHARED = "-shm"
 
 
 class Unmodelled(Exception):
@@ -37,8 +39,8 @@ class Unmodelled(Exception):
 
 @functools.cache
 def recorder() -> Path:
-    """The library that writes calls down, to be preloaded. It is built unless that was done before, in the checkout,
-    for nobody may run what stands in some folders for temporary files.
+    """The library that writes calls down, to be preloaded. It is built unless that was done before,
+    in the checkout, for nobody may run what stands in some folders for temporary files.
     """
     assert COMPILER, "a C compiler is needed: cc or gcc"
     _BUILT.mkdir(parents=True, exist_ok=True)
@@ -52,7 +54,9 @@ def recorder() -> Path:
 
 
 def followed(root: Path, log: Path) -> dict[str, str]:
-    """The variables by which a process with the recorder in it writes down what it does below `root`."""
+    """The variables by which a process with the recorder in it writes down what it does below
+    `root`.
+    """
     log.write_bytes(b"")
     return {"DISK_CALLS_ROOT": str(root), "DISK_CALLS_LOG": str(log)}
 
@@ -84,8 +88,8 @@ def calls_in(log: Path) -> Iterator[Call]:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What becomes of that which was not synced: with which chance a part of the bytes, and a change of names, is
-    kept.
+    """What becomes of that which was not synced: with which chance a part of the bytes, and a
+    change of names, is kept.
     """
 
     bytes: float
@@ -189,8 +193,8 @@ class Disk:
         self._renamings: list[Renaming] = []  # that are not durable
 
     def follow(self, call: Call, *, syncs: Callable[[str], bool] = lambda _: True) -> None:
-        """Take over what a call has done. `syncs` tells of which paths the disk does not forget syncs. Raises
-        Unmodelled.
+        """Take over what a call has done. `syncs` tells of which paths the disk does not forget
+        syncs. Raises Unmodelled.
         """
         match call.kind:
             case "S":  # words to a client
@@ -258,8 +262,8 @@ class Disk:
                     written[file] = path
 
     def differences(self) -> list[str]:
-        """What of the folder, as processes see it, is not what follows from the calls: nothing if all calls were
-        seen.
+        """What of the folder, as processes see it, is not what follows from the calls: nothing if
+        all calls were seen.
         """
         found: list[str] = []
         folders = [(self._top, self._root)]

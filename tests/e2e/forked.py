@@ -1,8 +1,8 @@
 """Runs `agentd` in processes forked from one that has imported it already.
 
-A process of its own spends most of its time starting Python, loading libraries and making commands of
-functions. A forked one is a process all the same: its own environment, folder, streams, signals and
-exit code.
+A process of its own spends most of its time starting Python, loading libraries and making commands
+of functions. A forked one is a process all the same: its own environment, folder, streams, signals
+and exit code.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ _STEP = 0.01  # seconds between two looks
 
 @cache
 def parent(preloaded: Path | None = None) -> Parent:
-    """The one of this test process, or that with a library loaded before all others; it ends with it."""
+    """The one of this test process, or that with a library loaded before all others; it ends with
+    it.
+    """
     return Parent({} if preloaded is None else {"LD_PRELOAD": str(preloaded)})
 
 
@@ -230,7 +232,9 @@ def _opened(stream: TextIO) -> TextIO:
 
 
 def _told(command: Callable[[], None]) -> int:
-    """The exit code of what ends as a main module does; what it raises goes on to the interpreter."""
+    """The exit code of what ends as a main module does; what it raises goes on to the
+    interpreter.
+    """
     try:
         command()
     except SystemExit as end:

@@ -1,7 +1,9 @@
-"""A model behind the Messages API, and that of chat completions, that does what the user's last words say, and remembers what it was asked.
+"""A model behind the Messages API, and that of chat completions, that does what the user's last
+words say, and remembers what it was asked.
 
-It lives in a process of its own and survives the daemon's deaths. Nothing is left to chance: the same
-conversation always gets the same answer. Words it understands, at the start of the user's last text:
+It lives in a process of its own and survives the daemon's deaths. Nothing is left to chance: the
+same conversation always gets the same answer. Words it understands, at the start of the user's last
+text:
 
     say TEXT                   answers TEXT
     write TEXT                 memory_write of TEXT, then `done`
@@ -24,10 +26,12 @@ conversation always gets the same answer. Words it understands, at the start of 
     half TEXT                  answers TEXT with half of a surrogate pair before and behind it
     count N                    answers `counted`, and that it had read N tokens
 
-Where facts are read out of messages, `learn TEXT` is a fact TEXT that nothing proves, and `my THING is VALUE`
-one that replaces what is known of the THING. Flushes write one canary with all words like `mark-NAME` that they see, and reply NO_REPLY, summaries repeat every identifier, heartbeats do what the
-checklist's `- [ ] report TEXT`, `- [ ] do …` or anything else (HEARTBEAT_OK) asks, jobs their own words. The part of the URL
-before `/v1` names who asks, so that many daemons can share one server.
+Where facts are read out of messages, `learn TEXT` is a fact TEXT that nothing proves, and `my THING
+is VALUE` one that replaces what is known of the THING. Flushes write one canary with all words like
+`mark-NAME` that they see, and reply NO_REPLY, summaries repeat every identifier, heartbeats do what
+the checklist's `- [ ] report TEXT`, `- [ ] do …` or anything else (HEARTBEAT_OK) asks, jobs their
+own words. The part of the URL before `/v1` names who asks, so that many daemons can share one
+server.
 """
 
 from __future__ import annotations
@@ -214,7 +218,9 @@ def learning(words: str) -> list[Json]:
 
 
 def marking(words: str) -> list[Json]:
-    """What the request that marks what to forget is answered: wherever the sentence of a fact stands."""
+    """What the request that marks what to forget is answered: wherever the sentence of a fact
+    stands.
+    """
     facts, _, shown = words.partition(_CANDIDATES)
     return [
         {"n": int(n), "span": sentence}
@@ -236,7 +242,10 @@ def summary(messages: Sequence[Json]) -> str:
     """Every identifier of the conversation, and enough words to be a summary."""
     text = " ".join(itertools.chain.from_iterable(_texts(m["content"]) for m in messages))
     names = dict.fromkeys(_IDENTIFIER.findall(text))
-    return f"Now: the conversation goes on after {len(text)} characters. {'so ' * 30}\nExact: {' '.join(names)}"
+    return (
+        f"Now: the conversation goes on after {len(text)} characters. "
+        f"{'so ' * 30}\nExact: {' '.join(names)}"
+    )
 
 
 def _call(part: str) -> tuple[str, Json]:
@@ -425,7 +434,10 @@ async def _paced(events: Sequence[bytes], pause: float) -> AsyncIterator[bytes]:
 
 async def _send(writer: asyncio.StreamWriter, status: int, data: bytes) -> bool:
     reason = _REASONS.get(status, "Said So")
-    head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n"
+    head = (
+        f"HTTP/1.1 {status} {reason}\r\ncontent-type: "
+        f"application/json\r\ncontent-length: {len(data)}\r\n\r\n"
+    )
     writer.write(head.encode() + data)
     await writer.drain()
     return True

@@ -1,5 +1,5 @@
-"""A model that does whatever its prompt says: what the user asks first, then each order between double
-brackets, wherever it stands. `$CANARIES` in an order is every canary that it was shown.
+"""A model that does whatever its prompt says: what the user asks first, then each order between
+double brackets, wherever it stands. `$CANARIES` in an order is every canary that it was shown.
 """
 
 from __future__ import annotations

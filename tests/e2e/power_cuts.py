@@ -1,8 +1,10 @@
-"""Lives of a daemon whose calls to the disk are all known, cut at any of them, and a judge of what is left.
+"""Lives of a daemon whose calls to the disk are all known, cut at any of them, and a judge of what
+is left.
 
-A life is recorded from its start to its end. Then the power is cut anywhere in it, as often as wanted: what the disk
-holds at that moment is laid into a folder, a daemon is started on it, and everything that the first one had told its
-client before that moment must be there. The next life begins on such a disk, too.
+A life is recorded from its start to its end. Then the power is cut anywhere in it, as often as
+wanted: what the disk holds at that moment is laid into a folder, a daemon is started on it, and
+everything that the first one had told its client before that moment must be there. The next life
+begins on such a disk, too.
 """
 
 from __future__ import annotations
@@ -113,8 +115,9 @@ class Talk:
     asks: dict[int, Ask] = field(default_factory=dict)
 
     async def spend(self) -> None:
-        """Ask for some of everything, and stay until it is answered, or leave before. Something is answered
-        in any case: a life that had acknowledged nothing would show nothing, wherever it is cut.
+        """Ask for some of everything, and stay until it is answered, or leave before. Something is
+        answered in any case: a life that had acknowledged nothing would show nothing, wherever it
+        is cut.
         """
         small = (self.note, self.fact, self.job, self.picture, self.forgetting, self.beat)
         large = (self.compaction, self.deletion, self.backup)
@@ -200,8 +203,8 @@ def _prompt(message: Item, *blocks: Json) -> Ask:
 
 @dataclass(frozen=True)
 class Life:
-    """A life from its start to its end: the disk that it found, its calls, what was asked by the number of the
-    request, and what had been known before.
+    """A life from its start to its end: the disk that it found, its calls, what was asked by the
+    number of the request, and what had been known before.
     """
 
     disk: Disk
@@ -224,7 +227,9 @@ class Life:
         return known
 
     def cut(self, after: int, syncs: Callable[[str], bool] = lambda _: True) -> Disk:
-        """The disk after so many calls; `syncs` tells of which paths it does what it is told by a sync."""
+        """The disk after so many calls; `syncs` tells of which paths it does what it is told by a
+        sync.
+        """
         disk = copy.deepcopy(self.disk)
         for call in self.calls[:after]:
             disk.follow(call, syncs=syncs)
@@ -232,7 +237,9 @@ class Life:
 
 
 def frames(calls: Sequence[Call]) -> Iterator[tuple[int, Json]]:
-    """What the daemon has told its clients: each frame, and how many calls there were when it was out."""
+    """What the daemon has told its clients: each frame, and how many calls there were when it was
+    out.
+    """
     pending: dict[int, bytes] = {}
     for end, call in enumerate(calls, 1):
         if call.kind == "S":
@@ -248,7 +255,9 @@ async def recorded(
     numbers: Iterator[int],
     spend: Callable[[Talk], Awaitable[None]] = Talk.spend,
 ) -> Life:
-    """A life on that home. AssertionError if it has changed its files by calls that were not seen."""
+    """A life on that home. AssertionError if it has changed its files by calls that were not
+    seen.
+    """
     log = home.root.with_suffix(".calls")
     (home.root / "stderr").touch(0o600)
     disk = Disk(home.root)
@@ -408,8 +417,8 @@ class Judge:
 
 @dataclass
 class Verdict:
-    """Of how many cuts; how much had been acknowledged before them, which messages were given up, and said to be so,
-    and what was wrong.
+    """Of how many cuts; how much had been acknowledged before them, which messages were given up,
+    and said to be so, and what was wrong.
     """
 
     cuts: int = 0

@@ -1,4 +1,6 @@
-"""What a client sets, copies and closes, through `agentd acp` and a daemon with a model behind it."""
+"""What a client sets, copies and closes, through `agentd acp` and a daemon with a model behind
+it.
+"""
 
 from __future__ import annotations
 

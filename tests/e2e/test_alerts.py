@@ -1,4 +1,6 @@
-"""Alerts from the daemon to a mail server of others and a web server, over kills and without the daemon."""
+"""Alerts from the daemon to a mail server of others and a web server, over kills and without the
+daemon.
+"""
 
 from __future__ import annotations
 

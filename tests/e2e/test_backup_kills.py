@@ -1,5 +1,5 @@
-"""A backup whose daemon is killed at any moment: there is no half archive under its name, the home is as it
-was, nothing is left behind, and the next backup under the same name is whole.
+"""A backup whose daemon is killed at any moment: there is no half archive under its name, the home
+is as it was, nothing is left behind, and the next backup under the same name is whole.
 
 The control cuts an archive, takes a row away, or leaves a copy behind, and the same look finds it.
 """
@@ -92,8 +92,8 @@ def look(home: Shell, before: str) -> None:
 
 
 def swept(home: Shell, steps: int) -> int:
-    """Kill at so many moments, from the first to behind the last, the daemon and by turns the command alone;
-    how many backups were cut in the middle.
+    """Kill at so many moments, from the first to behind the last, the daemon and by turns the
+    command alone; how many backups were cut in the middle.
     """
     home.wake()
     before = home.ok("sessions", "export", "main").out

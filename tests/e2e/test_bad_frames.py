@@ -1,4 +1,6 @@
-"""A real daemon among clients that send bad and odd frames over its socket; a good one is beside them."""
+"""A real daemon among clients that send bad and odd frames over its socket; a good one is beside
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every command and every method of ours, on a real daemon: what it answers, to people and programs."""
+"""Every command and every method of ours, on a real daemon: what it answers, to people and
+programs.
+"""
 
 from __future__ import annotations
 

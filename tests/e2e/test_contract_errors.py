@@ -1,4 +1,6 @@
-"""Every way to be refused: the exit code, the stable word, what a person reads; and that all are listed."""
+"""Every way to be refused: the exit code, the stable word, what a person reads; and that all are
+listed.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Daemons that are killed at random times while everything they do goes on: messages, pictures, facts read out
-of conversations, beats, jobs, the graph's export, backups.
+"""Daemons that are killed at random times while everything they do goes on: messages, pictures,
+facts read out of conversations, beats, jobs, the graph's export, backups.
 
-What was acknowledged is there in the end, once. The control takes something of it away, or doubles it, and the
-same look at it finds that.
+What was acknowledged is there in the end, once. The control takes something of it away, or doubles
+it, and the same look at it finds that.
 """
 
 from __future__ import annotations
@@ -151,7 +151,9 @@ class Day:
         ]
 
     async def verify(self) -> int:
-        """In a last life all that was acknowledged is done, once. Returns how many messages were."""
+        """In a last life all that was acknowledged is done, once. Returns how many messages
+        were.
+        """
         daemon = await self.home.start()
         try:
             client = await daemon.connect()

@@ -1,4 +1,6 @@
-"""The model of a disk whose power is cut, and the recorder that tells it what a process has done."""
+"""The model of a disk whose power is cut, and the recorder that tells it what a process has
+done.
+"""
 
 from __future__ import annotations
 

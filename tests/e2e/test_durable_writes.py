@@ -1,4 +1,5 @@
-"""Files that are written whole are on the disk before they take their place, and their place is after it.
+"""Files that are written whole are on the disk before they take their place, and their place is
+after it.
 
 strace writes down in which order a process asks the system for it.
 """

@@ -1,7 +1,7 @@
 """The disk refuses one call after the other; what was acknowledged is there in the end, once.
 
-strace stands in for the disk: it fails the N-th sync, write, rename or cut of the daemon with EIO. The sweep goes
-on with N until a daemon has lived through all of its work without meeting a failure.
+strace stands in for the disk: it fails the N-th sync, write, rename or cut of the daemon with EIO.
+The sweep goes on with N until a daemon has lived through all of its work without meeting a failure.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A forgotten fact on a real daemon: no file below its home says it any more, and what merely mentions the
-same stays.
+"""A forgotten fact on a real daemon: no file below its home says it any more, and what merely
+mentions the same stays.
 """
 
 from __future__ import annotations

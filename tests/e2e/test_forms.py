@@ -1,4 +1,6 @@
-"""A server that asks the owner in the middle of a call, from the model's call to his client and back."""
+"""A server that asks the owner in the middle of a call, from the model's call to his client and
+back.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,9 @@ from tests.e2e.shell import Shell, a_shell
 
 QUESTIONS = ("when is the dentist", "boiler code 4417", "who likes green tea", "the blue boat")
 NOTES = {
-    "memory/2026-03-01.md": "# Monday\n\n- The dentist is on Friday at nine.\n- Anna likes green tea.\n",
+    "memory/2026-03-01.md": (
+        "# Monday\n\n- The dentist is on Friday at nine.\n- Anna likes green tea.\n"
+    ),
     "memory/2026-03-02.md": "- The boiler code is 4417.\n\nThe boat is blue and needs varnish.\n",
     "MEMORY.md": "# Memory\n\n- Anna is my sister.\n- The boat lies in Kiel.\n",
 }

@@ -37,7 +37,8 @@ QUEUED = "write mark-queued"
 GATE = "gate mark-gate"
 
 _PLAIN_POINTS = ("turn.begun", "turn.streaming", "turn.answered", "turn.finished")
-# Where an answer that has come matters, or a request that is made again: tried in short over both wires.
+# Where an answer that has come matters, or a request that is made again: tried in short over both
+# wires.
 _ON_THE_WIRE = (
     *("image.stored", "turn.streaming", "turn.answered", "turn.assistant_stored", "tool.done"),
     *("turn.results_stored", "flush.done", "compaction.summarised", "beat.verdict"),
@@ -328,7 +329,9 @@ class Relating(Learning):
 
 
 class Logging(Relating):
-    """The chain of the graph meets the point; what it was about is entered again, and it is sound."""
+    """The chain of the graph meets the point; what it was about is entered again, and it is
+    sound.
+    """
 
     def prepare(self) -> None:
         self.home.configure("[graph]\nchain = true\n")
@@ -405,8 +408,8 @@ async def until_async(client: Client, method: str, holds: Any) -> None:
 
 
 class Story(Struct, frozen=True):
-    """A kill at one point, of a daemon that asks its model in the words of a wire. If `again` is a point
-    too, the recovery is killed there.
+    """A kill at one point, of a daemon that asks its model in the words of a wire. If `again` is a
+    point too, the recovery is killed there.
     """
 
     point: str

@@ -31,7 +31,9 @@ def replies(done: Done) -> list[str]:
 
 
 def check_remembered(answers: list[str], shell: Shell) -> None:
-    """Each answer is the fact, in the very words of its line on the page of facts, which it names."""
+    """Each answer is the fact, in the very words of its line on the page of facts, which it
+    names.
+    """
     page = (shell.workspace / "memory" / "facts.md").read_text("utf-8").splitlines()
     for answer, word in zip(answers, ("Max", "4711"), strict=True):
         [(number, line)] = [(n, line) for n, line in enumerate(page, start=1) if word in line]

@@ -23,7 +23,9 @@ def configure(home: Home, *flags: str, more: str = "") -> Path:
     log = home.root / "rogue.log"
     command = json.dumps([sys.executable, ROGUE, *flags])
     home.configure(
-        f"[mcp.servers.rogue]\ncommand = {command}\nenv = {{ ROGUE_LOG = {json.dumps(str(log))} }}\n"
+        "[mcp.servers.rogue]\n"
+        f"command = {command}\n"
+        f"env = {{ ROGUE_LOG = {json.dumps(str(log))} }}\n"
         f"{more}"
     )
     return log
@@ -116,8 +118,8 @@ async def test_a_beat_calls_what_is_listed_for_it_and_nothing_else(home: Home) -
     use += 'use rogue__echo {"text": "seen"}; use rogue__echo {"text": "more"}'
     (home.workspace / "HEARTBEAT.md").write_text(f"- [ ] do {use}; say HEARTBEAT_OK\n")
     first = await client.call("_agentd/heartbeat/run", {"force": True})
-    # The second call reads, by the word of the server and of the owner, who has listed it; the turn about
-    # the whole checklist made the same calls in vain.
+    # The second call reads, by the word of the server and of the owner, who has listed it; the turn
+    # about the whole checklist made the same calls in vain.
     looked = ['call echo {"text": "seen"}', 'call echo {"text": "more"}']
     assert calls(log) == looked
     beat = home.requests()[-1]

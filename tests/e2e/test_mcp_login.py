@@ -1,4 +1,6 @@
-"""`agentd mcp login`: the real command line and daemon, a browser, and the SDK's own authorization server."""
+"""`agentd mcp login`: the real command line and daemon, a browser, and the SDK's own authorization
+server.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The power is cut at any moment, and a disk keeps what was synced, with some of the rest: nothing that was
-acknowledged is lost, doubled or altered, nothing that was erased comes back, and no alarm is false.
+"""The power is cut at any moment, and a disk keeps what was synced, with some of the rest: nothing
+that was acknowledged is lost, doubled or altered, nothing that was erased comes back, and no alarm
+is false.
 
 The controls take away the syncs on which that rests, and harm what is left.
 """

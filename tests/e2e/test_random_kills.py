@@ -60,8 +60,8 @@ class Talk:
         self.accepted |= client.accepted
 
     async def verify(self, *excuses: str) -> int:
-        """In a last life everything that was accepted is done, once, or has ended with a failure that is said
-        and excused. Returns how much was given up.
+        """In a last life everything that was accepted is done, once, or has ended with a failure
+        that is said and excused. Returns how much was given up.
         """
         daemon = await self.home.start()
         client = await connected(daemon)
@@ -127,8 +127,8 @@ async def outcome_of(client: Client, session: str, text: str, message_id: str) -
 async def killed_often(
     model: ModelServer, seeds: range, lives: int, wire: str = "anthropic"
 ) -> tuple[int, int]:
-    """How many messages were accepted in so many lives of a home for each seed, all at once, and how many of
-    them were given up.
+    """How many messages were accepted in so many lives of a home for each seed, all at once, and
+    how many of them were given up.
     """
 
     async def killed(seed: int) -> tuple[int, int]:

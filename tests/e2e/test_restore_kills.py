@@ -1,7 +1,9 @@
-"""A restore that is killed, or whose power is cut, at any moment: nothing that was there is lost, and the next one
-does all of it. One that has said that it is done is done, also when the power goes then.
+"""A restore that is killed, or whose power is cut, at any moment: nothing that was there is lost,
+and the next one does all of it. One that has said that it is done is done, also when the power goes
+then.
 
-The control takes away what a cut restore has moved aside, and the same look finds that something is missing.
+The control takes away what a cut restore has moved aside, and the same look finds that something is
+missing.
 """
 
 from __future__ import annotations
@@ -126,7 +128,9 @@ def look_at_places(root: Path) -> None:
 
 
 async def swept(used: Path, archive: Path, steps: int) -> int:
-    """Kill restores at so many moments, from the first to behind the last; how many were cut in the middle."""
+    """Kill restores at so many moments, from the first to behind the last; how many were cut in the
+    middle.
+    """
     with copied(used) as root:
         clock = asyncio.get_running_loop().time
         started = clock()
@@ -144,7 +148,9 @@ async def swept(used: Path, archive: Path, steps: int) -> int:
 
 
 async def cut_off(used: Path, archive: Path, moments: int) -> None:
-    """Cut the power at so many moments of a restore, each time with another fate, and as often when it is done."""
+    """Cut the power at so many moments of a restore, each time with another fate, and as often when
+    it is done.
+    """
     with copied(used) as root:
         log = root.with_suffix(".calls")
         disk, variables = Disk(root), followed(root, log)

@@ -22,7 +22,9 @@ CANARY = "boathouse-4417"
 
 @pytest.fixture
 async def club(running: Home) -> Client:
-    """The owner's connection to a daemon with a group, and with something that is the owner's alone."""
+    """The owner's connection to a daemon with a group, and with something that is the owner's
+    alone.
+    """
     owner = running.clients[0]
     meta = {"_meta": {"agentd/key": CLUB}}
     await owner.call("session/new", {"cwd": "/", "mcpServers": [], **meta})

@@ -1,4 +1,6 @@
-"""Whatever is asked of the search or of reading: an answer or a refusal with its reason, never a fault."""
+"""Whatever is asked of the search or of reading: an answer or a refusal with its reason, never a
+fault.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from tests.e2e.shell import Shell, a_shell
 
 NOTE = "memory/2026-03-01.md"
 NOTES = {
-    NOTE: "- The boiler code is 4417, Übung macht den Meister.\n- 明日のランチを予約する\n- مفتاح القبو خلف الساعة\n",
+    NOTE: (
+        "- The boiler code is 4417, Übung macht den Meister.\n- 明日のランチを予約する\n- "
+        "مفتاح القبو خلف الساعة\n"
+    ),
     "projects/boat.md": "# Boat\n\nThe boat lies in Kiel; its licence is DE-KI-4711-B. 🚤\n",
 }
 FINE = frozenset({"", *SearchShortfall})  # what an answer with hits may say

@@ -62,7 +62,9 @@ def found(home: Home) -> set[str]:
 
 
 async def talked(home: Home) -> set[str]:
-    """What is found when all forty have been said by user and model, as answers, notes and alerts."""
+    """What is found when all forty have been said by user and model, as answers, notes and
+    alerts.
+    """
     daemon = await home.start()
     client = await daemon.connect()
     for name, word in SECRETS.items():

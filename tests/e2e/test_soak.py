@@ -36,7 +36,9 @@ class Seen(Struct, frozen=True):
 
 
 async def turns(client: Client, first: int, count: int) -> None:
-    """Sessions of ten turns each: most of talk, one with a tool, and a write and a search between."""
+    """Sessions of ten turns each: most of talk, one with a tool, and a write and a search
+    between.
+    """
     for start in range(first, first + count, PER_SESSION):
         made = await client.call("session/new", {"cwd": "/", "mcpServers": []})
         session = made["sessionId"]
@@ -76,8 +78,8 @@ def looked(daemon: Daemon, index: int) -> Seen:
 
 
 async def soaked(home: Home, rounds: int, *, each: int = ROUND, left_open: int = 0) -> list[Seen]:
-    """What was seen after each round of so many turns; in each, so many connections are left open, and
-    the daemon with a line that does not end.
+    """What was seen after each round of so many turns; in each, so many connections are left open,
+    and the daemon with a line that does not end.
     """
     daemon = await home.start_alone()
     client = await daemon.connect()

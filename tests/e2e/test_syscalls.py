@@ -1,7 +1,7 @@
 """The daemon and the process of its model live with the system calls that the unit leaves them.
 
-strace stands in for systemd: it refuses, with the unit's own error, every call that the filter of the unit
-does not allow, and writes down what was refused.
+strace stands in for systemd: it refuses, with the unit's own error, every call that the filter of
+the unit does not allow, and writes down what was refused.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from tests.e2e.shell import Shell, a_shell
 
 UNIT = Path(__file__).parents[2] / "systemd" / "agentd@.service"
 PATIENCE = 90.0  # seconds
-# Asked for, refused, and gone on without: memory near the processor, by the arithmetic of numpy; the owner
-# of a file beside a database, by SQLite where root runs it, which under the unit nobody does.
+# Asked for, refused, and gone on without: memory near the processor, by the arithmetic of numpy;
+# the owner of a file beside a database, by SQLite where root runs it, which under the unit nobody
+# does.
 DISPENSABLE = {"mbind", "fchown"}
 _CALL = re.compile(r"^\d+ +(?:<\.\.\. )?([a-z_][a-z0-9_]*)")
 

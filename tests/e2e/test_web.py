@@ -11,7 +11,10 @@ from typing import Any
 from tests.e2e.harness import Home
 from tests.web.sites import Site, page, site
 
-ARTICLE = "<html><head><title>Boats</title></head><body><p>The boat needs <a href='/varnish'>varnish</a>.</p>"
+ARTICLE = (
+    "<html><head><title>Boats</title></head><body><p>The boat needs <a "
+    "href='/varnish'>varnish</a>.</p>"
+)
 FOUND = {"results": [{"url": "http://127.0.0.1:1/x", "title": "Found", "content": "words"}]}
 
 

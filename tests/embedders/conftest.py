@@ -124,7 +124,9 @@ def told(tmp_path):
 
 
 class Service:
-    """An embeddings endpoint on the loopback; `answers` are given in order, then the `usual` ones."""
+    """An embeddings endpoint on the loopback; `answers` are given in order, then the `usual`
+    ones.
+    """
 
     def __init__(self) -> None:
         self.url = ""

@@ -14,7 +14,8 @@ from agentd.memory.index.embedding.places import packaged_model
 from agentd.memory.index.embedding.windows import windows
 
 OURS = BertTokenizer.from_file(PACKAGED / VOCABULARY)
-# Python's table of characters and the library's are of different years: those on which all years agree.
+# Python's table of characters and the library's are of different years: those on which all years
+# agree.
 OLD = st.characters(exclude_categories=["Cs", "Cn"]).filter(
     lambda it: unicodedata.category(it) == unicodedata.ucd_3_2_0.category(it)
 )

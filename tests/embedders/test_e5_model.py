@@ -1,4 +1,6 @@
-"""The multilingual model, alone and joined with the English one: real weights, in the real process."""
+"""The multilingual model, alone and joined with the English one: real weights, in the real
+process.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The real model: meaning, the process around it, its export. Large, so only with EXTRAS=embeddings."""
+"""The real model: meaning, the process around it, its export. Large, so only with
+EXTRAS=embeddings.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""A model in another process: whatever the process does, who asks gets vectors or an EmbedderFault."""
+"""A model in another process: whatever the process does, who asks gets vectors or an
+EmbedderFault.
+"""
 
 import asyncio
 import math

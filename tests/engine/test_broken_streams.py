@@ -1,4 +1,6 @@
-"""Streams of a model that are cut or changed at every byte, through a whole engine over a real database."""
+"""Streams of a model that are cut or changed at every byte, through a whole engine over a real
+database.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class Note:
 
 @dataclass
 class Judge:
-    """Sends messages to sessions whose service is broken, and holds what is kept against what was served."""
+    """Sends messages to sessions whose service is broken, and holds what is kept against what was
+    served.
+    """
 
     world: Any
     service: Service
@@ -97,7 +101,9 @@ class Judge:
     def _judge_turn(
         self, where: str, turn: Turn, answers: list[Said | None], *, is_cut: bool
     ) -> None:
-        """A turn ends well only on a whole answer; on one that was whole before it was cut it must."""
+        """A turn ends well only on a whole answer; on one that was whole before it was cut it
+        must.
+        """
         self.ended[turn.failure.code if turn.failure else str(turn.stop_reason)] += 1
         if turn.failure is None and None in (answers[-1:] if self.tries else answers):
             self.wrong.append(f"{where}: ended by {turn.stop_reason} on half an answer")
@@ -113,7 +119,9 @@ class Judge:
             self.wrong.append(f"{where}: kept {told}, said was {wanted}")
 
     def _judge_runs(self, where: str, calls: list[tuple[str, str]]) -> None:
-        """What ran was called in a whole answer; all of it ran, unless it is no call of the tool."""
+        """What ran was called in a whole answer; all of it ran, unless it is no call of the
+        tool.
+        """
         fitting = [call for call in calls if call[0] == TOOL and _fits(json.loads(call[1]))]
         if sorted(self.tool.runs) != sorted(fitting):
             self.wrong.append(f"{where}: ran {self.tool.runs}, called was {fitting}")
@@ -172,8 +180,8 @@ async def judged(
     wrap: Callable[[Any], Any] = lambda provider: provider,
     ways: Sequence[str] = FAULTS,
 ) -> Judge:
-    """What came of a stream that broke at every so many bytes, in one of the ways, or in all at every byte.
-    `wrap` puts something between the engine and the provider.
+    """What came of a stream that broke at every so many bytes, in one of the ways, or in all at
+    every byte. `wrap` puts something between the engine and the provider.
     """
     data = stream(wire, name)
     places = range(0, len(data) + 1, every)
@@ -242,7 +250,9 @@ async def test_a_stream_that_breaks_at_every_byte_leaves_nothing_half(
 
 @dataclass
 class Instead:
-    """A provider that gives `answer` in the place of a failure, of which it is told the words so far."""
+    """A provider that gives `answer` in the place of a failure, of which it is told the words so
+    far.
+    """
 
     inner: Any
     answer: Callable[[str], Message | None]

@@ -112,7 +112,9 @@ async def nothing() -> None:
 async def test_a_turn_that_comes_or_goes_while_room_is_made_is_left_alone(
     world, trigger, moment
 ) -> None:
-    """It begins while the work waits for its lock, begins while it reads, or ends while it reads."""
+    """It begins while the work waits for its lock, begins while it reads, or ends while it
+    reads.
+    """
     world.compaction_settings = CompactionSettings(background=True)
     world.provider = Gated(Origin.FLUSH)
     world.provider.go.set()

@@ -1,4 +1,6 @@
-"""Work that is done once a day: some minutes after the start, once however long the machine slept."""
+"""Work that is done once a day: some minutes after the start, once however long the machine
+slept.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What becomes of a hook's question: its calls counted, and its time over just as its answer is stored."""
+"""What becomes of a hook's question: its calls counted, and its time over just as its answer is
+stored.
+"""
 
 from __future__ import annotations
 

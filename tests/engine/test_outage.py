@@ -1,4 +1,6 @@
-"""Messages wait while the model's service is away, over restarts, and are answered once, in order."""
+"""Messages wait while the model's service is away, over restarts, and are answered once, in
+order.
+"""
 
 from __future__ import annotations
 
@@ -109,8 +111,8 @@ def silent(session: str, name: str, origin: Origin) -> TurnRequest:
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_six_hours_with_every_fault(world, fault) -> None:
-    """Three sessions, two messages in the first, a beat and a job every half an hour, a restart every hour
-    and a half; the service is back after five and a half hours.
+    """Three sessions, two messages in the first, a beat and a job every half an hour, a restart
+    every hour and a half; the service is back after five and a half hours.
     """
     service = world.service_double
     await world.say("hello", "before")
@@ -320,7 +322,9 @@ async def test_probes_that_a_stop_ends_do_not_count_as_crashes(world) -> None:
 
 
 async def test_an_outage_costs_no_memories_and_no_summary(world) -> None:
-    """Rows that are due for a flush stay due; nothing is recorded as lost, nothing replaced by rule."""
+    """Rows that are due for a flush stay due; nothing is recorded as lost, nothing replaced by
+    rule.
+    """
     await world.stop()
     world.window = 8_000
     world.compaction_settings = CompactionSettings(background=True)

@@ -1,4 +1,6 @@
-"""A summariser that fails costs little, whatever is said meanwhile, and no context grows for ever."""
+"""A summariser that fails costs little, whatever is said meanwhile, and no context grows for
+ever.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ async def test_refused_summaries_cost_no_more_calls_however_much_is_said(world, 
 
 
 async def test_it_is_the_pauses_that_bound_the_calls(world) -> None:
-    """The control: where each message comes after the longest of them, the calls grow with what is said."""
+    """The control: where each message comes after the longest of them, the calls grow with what is
+    said.
+    """
     world.window = 16_000
     world.compaction_settings = CompactionSettings(background=True, retry_daily_tokens=0)
     world.provider = model(lambda: "ok fine", world.window)
@@ -222,8 +226,8 @@ async def imported(world, key: SessionKey, messages: int) -> int:
 async def test_a_long_imported_session_is_answered_at_once_and_summed_up_by_one_pass(
     world, messages, window
 ) -> None:
-    """Meanwhile it goes on being answered; the pass makes no more calls than its length needs, whatever
-    is said.
+    """Meanwhile it goes on being answered; the pass makes no more calls than its length needs,
+    whatever is said.
     """
     world.window = window
     world.compaction_settings = CompactionSettings(background=True)

@@ -1,4 +1,6 @@
-"""Calls that the daemon takes, one or several for each of its methods: what bad frames are made of."""
+"""Calls that the daemon takes, one or several for each of its methods: what bad frames are made
+of.
+"""
 
 from __future__ import annotations
 

@@ -25,8 +25,9 @@ Json = dict[str, Any]
 class Owed:
     """What a line is owed: an answer to the call `id`, an error that names none, or nothing.
 
-    `code` is that of the error, None where it is the daemon's to say how it ends. `closes` says that the
-    connection ends behind it, `perhaps` that it may. `call` is the method and its params, if it is a call.
+    `code` is that of the error, None where it is the daemon's to say how it ends. `closes` says
+    that the connection ends behind it, `perhaps` that it may. `call` is the method and its params,
+    if it is a call.
     """
 
     kind: str

@@ -1,8 +1,8 @@
 """Frames of clients by chance: good ones, and what becomes of them when they are damaged or odd.
 
-The same seed makes the same ones. A good call is taken from the examples; a change is made to what it says
-(a key gone, a value of another type), to how it says it (a key twice, a number of 5,000 digits), or to its
-bytes (cut, doubled, flipped).
+The same seed makes the same ones. A good call is taken from the examples; a change is made to what
+it says (a key gone, a value of another type), to how it says it (a key twice, a number of 5,000
+digits), or to its bytes (cut, doubled, flipped).
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ Json = dict[str, Any]
 
 
 class Maker:
-    """Each example once as it is, then lines by chance. `weigh` says how often the examples of a method are
-    taken, 1 being usual; a line may have `longest` bytes, and hardly any has more.
+    """Each example once as it is, then lines by chance. `weigh` says how often the examples of a
+    method are taken, 1 being usual; a line may have `longest` bytes, and hardly any has more.
     """
 
     def __init__(
@@ -269,7 +269,9 @@ class Maker:
         return self._written(answer)
 
     def _other(self) -> bytes:
-        """Lines that are not one call: batches, two calls, other methods, no UTF-8, too long ones."""
+        """Lines that are not one call: batches, two calls, other methods, no UTF-8, too long
+        ones.
+        """
         frame = self._frame()
         match self.chance.randrange(8):
             case 0:

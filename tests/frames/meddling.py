@@ -1,4 +1,6 @@
-"""A daemon that answers wrongly, for whoever judges daemons: a true one, with something in between."""
+"""A daemon that answers wrongly, for whoever judges daemons: a true one, with something in
+between.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The judge of bad frames agrees with the page and the parser, and sees a connection that closes early."""
+"""The judge of bad frames agrees with the page and the parser, and sees a connection that closes
+early.
+"""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ _LINES, _CALLS = 48, 24  # of one burst; more calls would only be told that the 
 _PATIENCE = 30.0  # seconds without a frame that is owed
 _FOLLOWS = "_agentd/logs/follow"  # answered only when it is taken back
 GOOD = "chat:good"
-# What costs more than some milliseconds, or destroys something: how often it may be asked for among so
-# many frames.
+# What costs more than some milliseconds, or destroys something: how often it may be asked for among
+# so many frames.
 AMONG = 12_500
 MOST = {
     "session/prompt": 100,
@@ -60,8 +60,9 @@ Json = dict[str, Any]
 
 @dataclass
 class Allowance:
-    """Which calls may be made. `most` bounds how often those are that cost much or destroy something.
-    Never: an end of the daemon, a backup to where this test has no business, a model made anew.
+    """Which calls may be made. `most` bounds how often those are that cost much or destroy
+    something. Never: an end of the daemon, a backup to where this test has no business, a model
+    made anew.
     """
 
     folder: str
@@ -103,8 +104,8 @@ class Told:
         waits = sorted(self.waits) or [0.0]
         worst, usual = waits[-1] * 1000, waits[len(waits) // 2] * 1000
         return (
-            f"{self.frames} frames, {self.connections} connections, {self.closed} closed by the daemon; "
-            f"owed {dict(self.owed)}; came {dict(self.answers)}; wrong {len(self.wrong)}; "
+            f"{self.frames} frames, {self.connections} connections, {self.closed} closed by the "
+            f"daemon; owed {dict(self.owed)}; came {dict(self.answers)}; wrong {len(self.wrong)}; "
             f"a good client waited {usual:.1f} ms in the middle, {worst:.0f} ms at most"
         )
 

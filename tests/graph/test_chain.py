@@ -9,8 +9,8 @@ from agentd.testing.clock import FakeClock
 
 
 class Files:
-    """Files in memory. `torn` is how many bytes of the next append are written before it fails; with
-    `is_stuck` the next replacing of the file fails.
+    """Files in memory. `torn` is how many bytes of the next append are written before it fails;
+    with `is_stuck` the next replacing of the file fails.
     """
 
     def __init__(self):

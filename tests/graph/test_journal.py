@@ -1,4 +1,6 @@
-"""The chain of a graph at work: what is entered, what is forgotten, and what a broken one holds up."""
+"""The chain of a graph at work: what is entered, what is forgotten, and what a broken one holds
+up.
+"""
 
 from __future__ import annotations
 

@@ -148,7 +148,8 @@ def test_a_text_that_is_not_escaped_would_be_seen_by_that_proof():
 
 
 DOT_LINE = re.compile(
-    r'n\d+ (?:-> n\d+ )?\[\w+=(?P<label>"(?:[^"\\&]|\\["\\]|&amp;)*")(?:, \w+=(?:"[^"\\]*"|[\d.]+))*\];'
+    r'n\d+ (?:-> n\d+ )?\[\w+=(?P<label>"(?:[^"\\&]|\\["\\]|&amp;)*")(?:, \w+=(?:"[^"\\]*"'
+    r"|[\d.]+))*\];"
 )
 
 

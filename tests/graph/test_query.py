@@ -80,8 +80,12 @@ def test_a_question_without_a_meaning_cannot_be_made_otherwise_either(wrong):
 @pytest.mark.parametrize(
     ("text", "condition"),
     [
-        ("depth <= 1 OR predicate = needs AND confidence > .5", Disjunction((NEAR, Conjunction((NEEDS, SURE))))),
-        ("(depth <= 1 OR predicate = needs) AND confidence > 0.50", Conjunction((Disjunction((NEAR, NEEDS)), SURE))),
+        ((
+            "depth <= 1 OR predicate = needs AND confidence > .5"
+            ), Disjunction((NEAR, Conjunction((NEEDS, SURE))))),
+        ((
+            "(depth <= 1 OR predicate = needs) AND confidence > 0.50"
+            ), Conjunction((Disjunction((NEAR, NEEDS)), SURE))),
         ("NOT predicate=needs AND confidence>0.5", Conjunction((Negation(NEEDS), SURE))),
         ("not (not depth<=1)", Negation(Negation(NEAR))),
         ("((predicate = needs))", NEEDS),
@@ -107,7 +111,9 @@ def test_conditions_are_read(text, condition):
         ("SELECT x", 1, 1, "not with 'SELECT'"),
         ("FIND", 1, 5, "concept, fact or path is expected after FIND, not the end"),
         ("FIND things", 1, 6, "not 'things'"),
-        ("FIND concept agent", 1, 14, "WHERE, FROM, BY, DEPTH, LIMIT, or the end is expected, not 'agent'"),
+        ("FIND concept agent", 1, 14, (
+            "WHERE, FROM, BY, DEPTH, LIMIT, or the end is expected, not 'agent'"
+            )),
         ("FIND concept FROM long memory", 1, 24, "a name of several words stands in quotes"),
         ("FIND concept FROM", 1, 18, "a name is expected, not the end"),
         ("FIND concept FROM a, ", 1, 22, "a name is expected"),
@@ -116,7 +122,9 @@ def test_conditions_are_read(text, condition):
         ('FIND concept FROM "a', 1, 19, "never closed"),
         ("FIND concept FROM a FROM b", 1, 21, "FROM stands here a second time"),
         ("FIND concept\nWHERE predicate > needs", 2, 17, "one of = != is expected after predicate"),
-        ("FIND concept\nWHERE\n  confidence > high", 3, 16, "a number is expected after confidence >"),
+        ((
+            "FIND concept\nWHERE\n  confidence > high"
+            ), 3, 16, "a number is expected after confidence >"),
         ("FIND concept WHERE confidence > \"0.5\"", 1, 33, "a number is expected"),
         ("FIND concept WHERE color = red", 1, 20, "a field (label, predicate"),
         ("FIND concept WHERE direction = up", 1, 32, "the direction is in or out"),
@@ -124,15 +132,23 @@ def test_conditions_are_read(text, condition):
         ("FIND concept WHERE (depth = 1", 1, 30, "AND, OR or ) is expected, not the end"),
         ("FIND concept WHERE depth = 1 )", 1, 30, "is expected, not ')'"),
         ("FIND concept WHERE depth = 1 AND", 1, 33, "a field"),
-        ("FIND concept FROM a BY", 1, 23, "paths, breadth or activation is expected after BY, not the end"),
-        ("FIND concept FROM a BY luck", 1, 24, "paths, breadth or activation is expected after BY, not 'luck'"),
+        ("FIND concept FROM a BY", 1, 23, (
+            "paths, breadth or activation is expected after BY, not the end"
+            )),
+        ("FIND concept FROM a BY luck", 1, 24, (
+            "paths, breadth or activation is expected after BY, not 'luck'"
+            )),
         ("FIND concept FROM a BY 'paths'", 1, 24, "is expected after BY"),
         ("FIND concept FROM a BY paths BY paths", 1, 30, "BY stands here a second time"),
         ("FIND concept FROM a WHERE depth = 1 BY FROM", 1, 40, "is expected after BY"),
         ("FIND concept FROM by", 1, 19, "in quotes it would be one"),
         ("FIND path BY Activation\nFROM a", 1, 14, "finds concepts and facts, no paths"),
         ("FIND path FROM a\n BY activation LIMIT 3", 2, 5, "finds concepts and facts, no paths"),
-        ("FIND fact WHERE predicate = is BY breadth", 1, 35, "BY breadth goes on from names, and the question has no FROM"),
+        ((
+            "FIND fact WHERE predicate = is BY breadth"
+            ), 1, 35, (
+            "BY breadth goes on from names, and the question has no FROM"
+            )),
         ("FIND fact BY activation WHERE predicate = is", 1, 14, "BY activation goes on from names"),
         ("FIND concept DEPTH 5 BY breadth FROM a", 1, 20, "DEPTH is a number from 1 to 4"),
         ("FIND concept FROM a BY activation DEPTH 5", 1, 41, "DEPTH is a number from 1 to 4"),

@@ -123,10 +123,18 @@ async def test_a_name_that_is_no_label_is_refused(memory):
     ("question", "reason"),
     [
         ("FIND fact FROM memmory", "nothing is known about 'memmory'; did you mean memory?"),
-        ("FIND fact FROM 'memory agents'", "nothing is known about 'memory agents'; did you mean memory?"),
-        ("FIND fact FROM zebra, lion", "nothing is known about 'zebra'; nothing is known about 'lion'"),
+        ("FIND fact FROM 'memory agents'", (
+            "nothing is known about 'memory agents'; did you mean memory?"
+            )),
+        ("FIND fact FROM zebra, lion", (
+            "nothing is known about 'zebra'; nothing is known about 'lion'"
+            )),
         ("FIND fact FROM tea", "1 fact is known, but none as sure as 0.1: the surest has 0.05"),
-        ("FIND fact WHERE predicate = eats FROM water DEPTH 1", "1 fact was looked at, and no fact among them fits the question"),
+        ((
+            "FIND fact WHERE predicate = eats FROM water DEPTH 1"
+            ), (
+            "1 fact was looked at, and no fact among them fits the question"
+            )),
         ("FIND concept WHERE predicate = eats", "no fact has the predicate 'eats'"),
     ],
 )  # fmt: skip

@@ -1,4 +1,6 @@
-"""Two agents that share facts: what is told, taken in, taken back, refused, forgotten, and cut short."""
+"""Two agents that share facts: what is told, taken in, taken back, refused, forgotten, and cut
+short.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from agentd.memory.graph.recall import Recollection
 from agentd.testing import FakeClock
 from tests.graph.lines import NOW, LineGraph
 
-# Near and unsure: tea. Far and sure: cup, by way of shop. Sugar is near, too, and surer over the shop.
+# Near and unsure: tea. Far and sure: cup, by way of shop. Sugar is near, too, and surer over the
+# shop.
 LINES = """
     ann likes tea 0.2
     ann runs shop 1

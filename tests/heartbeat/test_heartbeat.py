@@ -57,8 +57,8 @@ MONDAY = datetime(2026, 5, 4, 10, 0, tzinfo=UTC)
 
 
 class Beats(MemoryBeats):
-    """A store that outlives the heartbeats of a test, and shows what is in it. Skips are stored once
-    `may_skip`.
+    """A store that outlives the heartbeats of a test, and shows what is in it. Skips are stored
+    once `may_skip`.
     """
 
     def __init__(self, clock: FakeClock) -> None:
@@ -345,8 +345,8 @@ _STEPS = st.lists(
 def test_nights_of_suspends_restarts_and_turned_clocks_keep_the_beat(
     night: tuple[str, datetime], steps: Sequence[tuple[str, int]]
 ) -> None:
-    """Awake for so long, it beats every half hour, one more or less, and no slot twice between two turns
-    of the clock backwards.
+    """Awake for so long, it beats every half hour, one more or less, and no slot twice between two
+    turns of the clock backwards.
     """
 
     async def spend() -> None:

@@ -127,7 +127,9 @@ class Turns:
 
 
 def careful(request: TurnRequest) -> Said:
-    """A model that does what the prompts ask: it has mail looked at, lists it, and tells what is new."""
+    """A model that does what the prompts ask: it has mail looked at, lists it, and tells what is
+    new.
+    """
     if OTHERS not in (request.tools or ()):
         wanted = LOOK in (request.tools or ()) and "mail" in request.text
         return Said(calls=((LOOK, {"entry": "mail from Anna"}),) if wanted else ())
@@ -251,7 +253,9 @@ async def test_the_turn_about_the_list_has_no_tools_of_others() -> None:
 
 
 async def test_a_hostile_server_reaches_the_turn_of_its_own_entry_alone() -> None:
-    """A model that obeys whatever it reads cannot mark another entry as seen, nor have its tools called."""
+    """A model that obeys whatever it reads cannot mark another entry as seen, nor have its tools
+    called.
+    """
     news = "- tell me when the build fails"
 
     def obedient(request: TurnRequest) -> Said:

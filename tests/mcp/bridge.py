@@ -1,6 +1,8 @@
-"""A server on standard streams behind HTTP, as clients of that wire want it: for suites that speak no other.
+"""A server on standard streams behind HTTP, as clients of that wire want it: for suites that speak
+no other.
 
-Run as a program: `python bridge.py COMMAND ARGUMENT…` prints its port. Each `initialize` starts the command anew.
+Run as a program: `python bridge.py COMMAND ARGUMENT…` prints its port. Each `initialize` starts the
+command anew.
 """
 
 from __future__ import annotations

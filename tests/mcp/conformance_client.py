@@ -1,5 +1,5 @@
-"""agentd's client as the conformance suite wants one: `python -m tests.mcp.conformance_client URL` gets to know the
-server, logs in where that is wanted, and calls each of its tools once.
+"""agentd's client as the conformance suite wants one: `python -m tests.mcp.conformance_client URL`
+gets to know the server, logs in where that is wanted, and calls each of its tools once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A server over HTTP that answers a call with a flood of events, as its argument says. Prints its port."""
+"""A server over HTTP that answers a call with a flood of events, as its argument says. Prints its
+port.
+"""
 
 from __future__ import annotations
 

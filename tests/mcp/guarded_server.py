@@ -1,8 +1,10 @@
-"""A server of tools that wants a login, and the authorization server that gives it: both of the official SDK.
+"""A server of tools that wants a login, and the authorization server that gives it: both of the
+official SDK.
 
-Run as a program: prints its port. Whoever opens the address of the login has logged in. Arguments: the seconds
-that a token is good for. `POST /control?do=…` plays the service: `forget` makes tokens unknown but for those that
-renew them, `revoke` all of them, `down` lets renewals fail with 503 until `up`. `GET /control` tells what was done.
+Run as a program: prints its port. Whoever opens the address of the login has logged in. Arguments:
+the seconds that a token is good for. `POST /control?do=…` plays the service: `forget` makes tokens
+unknown but for those that renew them, `revoke` all of them, `down` lets renewals fail with 503
+until `up`. `GET /control` tells what was done.
 """
 
 from __future__ import annotations

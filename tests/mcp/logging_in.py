@@ -1,4 +1,6 @@
-"""Logins for tests: the parts as the daemon puts them together, a browser, and servers that want logins."""
+"""Logins for tests: the parts as the daemon puts them together, a browser, and servers that want
+logins.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """A server on standard streams that behaves as its arguments say: JSON-RPC by hand, no library.
 
-Run as a program: `python rogue.py FLAG…`. It writes what it is asked to `ROGUE_LOG`, if that is set.
+Run as a program: `python rogue.py FLAG…`. It writes what it is asked to `ROGUE_LOG`, if that is
+set.
 """
 
 from __future__ import annotations

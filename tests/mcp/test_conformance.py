@@ -1,4 +1,6 @@
-"""The client and the scenarios of `@modelcontextprotocol/conformance`, whose servers are not ours."""
+"""The client and the scenarios of `@modelcontextprotocol/conformance`, whose servers are not
+ours.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Logins to servers over HTTP, at the authorization server of the official SDK and at ones that mean no good."""
+"""Logins to servers over HTTP, at the authorization server of the official SDK and at ones that
+mean no good.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The recipes of the pages: what they show is taken, and does with the real packages what they say."""
+"""The recipes of the pages: what they show is taken, and does with the real packages what they
+say.
+"""
 
 from __future__ import annotations
 

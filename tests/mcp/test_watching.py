@@ -1,4 +1,6 @@
-"""A week of mail that beats watch: the parts of a daemon, a server of the official SDK, a clock that is moved."""
+"""A week of mail that beats watch: the parts of a daemon, a server of the official SDK, a clock
+that is moved.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,9 @@ OTHER = "- [ ] say that the disk is full"
 
 
 def obedient(token: str) -> Callable[[Prompt], str | Message]:
-    """A model that does all that it reads: what the checklist says, until it reads `token`, and then that."""
+    """A model that does all that it reads: what the checklist says, until it reads `token`, and
+    then that.
+    """
     orders: list[tuple[str, dict[str, Any]]] = [
         ("memory_write", {"content": token}),
         ("memory_write", {"target": "heartbeat", "content": token}),

@@ -23,7 +23,9 @@ OWNER = Reader(SessionKey("main"), SessionKind.MAIN)
 
 
 class LargeWorkspace(MemoryWorkspace):
-    """Listing it takes `seconds`; `opened` lets its files be read, `reading` tells that they are."""
+    """Listing it takes `seconds`; `opened` lets its files be read, `reading` tells that they
+    are.
+    """
 
     def __init__(self, clock: FakeClock) -> None:
         super().__init__({"a.md": "first needle\n"}, clock)

@@ -1,4 +1,6 @@
-"""Notes that cannot be searched: each is named once, by what is wrong with it, until that is over."""
+"""Notes that cannot be searched: each is named once, by what is wrong with it, until that is
+over.
+"""
 
 from __future__ import annotations
 

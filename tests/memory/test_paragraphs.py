@@ -16,7 +16,10 @@ LONG = "a sentence with a good number of words in it that says one thing"
 
 
 def test_a_paragraph_and_an_entry_are_a_piece_each():
-    text = f"# Boat\n\n{LONG}\n\n- {LONG}\n  and {LONG}\n\n  even here\n- {LONG}\n1. {LONG}\n> {LONG}\n"
+    text = (
+        f"# Boat\n\n{LONG}\n\n- {LONG}\n  and {LONG}\n\n  even here\n- "
+        f"{LONG}\n1. {LONG}\n> {LONG}\n"
+    )
     assert spans(text) == [(1, 3), (5, 8), (9, 9), (10, 10), (11, 11)]
 
 
@@ -63,7 +66,10 @@ def test_a_rule_belongs_to_what_it_follows():
 
 
 def test_statements_on_lines_of_their_own_are_pieces_of_their_own():
-    text = "The drain in the yard was blocked again today.\nEmil has lost his second tooth while eating an apple at school.\nMarguerite wants to see the figures before Friday noon.\n"
+    text = (
+        "The drain in the yard was blocked again today.\nEmil has lost his second tooth while "
+        "eating an apple at school.\nMarguerite wants to see the figures before Friday noon.\n"
+    )
     assert spans(text) == [(1, 1), (2, 2), (3, 3)]
 
 

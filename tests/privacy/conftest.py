@@ -1,4 +1,6 @@
-"""The real workspace, index, stores, tools and engine together, with a model that obeys anything."""
+"""The real workspace, index, stores, tools and engine together, with a model that obeys
+anything.
+"""
 
 from __future__ import annotations
 

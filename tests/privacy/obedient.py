@@ -156,7 +156,9 @@ class Home:
         tables: Mapping[str, Any] | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """`tables` of the configuration and variables of the environment come beside the usual ones."""
+        """`tables` of the configuration and variables of the environment come beside the usual
+        ones.
+        """
         self.root = root
         self.tables, self.environ = dict(tables or {}), dict(environ or {})
         self.workspace = root / "workspace"

@@ -47,7 +47,9 @@ BREAKOUTS = (
 
 
 def outside(text: str) -> str:
-    """What of a prompt's text stands in no fence: read line by line, as Markdown is, and by tags."""
+    """What of a prompt's text stands in no fence: read line by line, as Markdown is, and by
+    tags.
+    """
     left, bar = [], ""
     for line in re.sub(r"<data source=.*?</data>", "", text, flags=re.DOTALL).split("\n"):
         run = re.match(r"`{3,}", line)

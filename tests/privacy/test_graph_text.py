@@ -1,4 +1,6 @@
-"""What other agents say stays theirs in the text of the graph: whoever reads it there is tainted."""
+"""What other agents say stays theirs in the text of the graph: whoever reads it there is
+tainted.
+"""
 
 from __future__ import annotations
 

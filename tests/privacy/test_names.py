@@ -1,4 +1,6 @@
-"""Names are text, too: whoever is shown one that is from outside has read something from outside."""
+"""Names are text, too: whoever is shown one that is from outside has read something from
+outside.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""An obedient model over long lives: hostile bytes reach no unmarked place without the owner's yes."""
+"""An obedient model over long lives: hostile bytes reach no unmarked place without the owner's
+yes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The other side of taint: on an ordinary day the owner is hardly asked, and all that he wants happens."""
+"""The other side of taint: on an ordinary day the owner is hardly asked, and all that he wants
+happens.
+"""
 
 from __future__ import annotations
 

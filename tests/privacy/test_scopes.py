@@ -441,7 +441,9 @@ async def test_only_where_second_names_count_they_hide_what_they_lead_to(tmp_pat
 
 
 async def test_what_was_shared_under_other_settings_is_gone_before_anybody_looks(house: House):
-    """The index of before the restart still has it as shared, and no look at everything has been."""
+    """The index of before the restart still has it as shared, and no look at everything has
+    been.
+    """
     asked = {"query": "varnish"}
     assert "The boat is blue" in await house.use(GROUP, "memory_search", **asked)
     await house.stop()

@@ -1,4 +1,6 @@
-"""Taint as a property of content: it goes along wherever text from outside goes, and ends where it should."""
+"""Taint as a property of content: it goes along wherever text from outside goes, and ends where it
+should.
+"""
 
 from __future__ import annotations
 

@@ -259,7 +259,10 @@ async def test_64_kib_fit(home: House):
     assert len(home.text("projects/big.md")) == 65_537
 
 
-MARKED = f"- [08:00] mine\n- [09:00] theirs {UNTRUSTED}\n  second {UNTRUSTED}\n- [10:00] beat {HEARTBEAT}\n"
+MARKED = (
+    f"- [08:00] mine\n- [09:00] theirs {UNTRUSTED}\n  second {UNTRUSTED}\n- "
+    f"[10:00] beat {HEARTBEAT}\n"
+)
 
 
 @pytest.mark.parametrize(

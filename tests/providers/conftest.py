@@ -54,7 +54,9 @@ Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def serve(script: Script, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """A bare server on the loopback that reads each request's head and body, then runs the script."""
+    """A bare server on the loopback that reads each request's head and body, then runs the
+    script.
+    """
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

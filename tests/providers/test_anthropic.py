@@ -37,8 +37,9 @@ async def failing(url, key, prompt, **settings):
 
 def test_importing_the_provider_does_not_import_the_sdk():
     code = (
-        "import sys, agentd.providers.anthropic, agentd.providers.resilience, agentd.providers.resilience;"
-        "sys.exit(bool({'anthropic', 'httpx2', 'httpx'} & set(sys.modules)))"
+        "import sys, agentd.providers.anthropic, agentd.providers.resilience, "
+        "agentd.providers.resilience;sys.exit(bool({'anthropic', 'httpx2', 'httpx'} & "
+        "set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

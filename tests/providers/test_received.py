@@ -1,4 +1,6 @@
-"""Whatever stands in whatever field of either wire: an answer that can be kept and sent, or its error."""
+"""Whatever stands in whatever field of either wire: an answer that can be kept and sent, or its
+error.
+"""
 
 from __future__ import annotations
 

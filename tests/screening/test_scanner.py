@@ -43,9 +43,15 @@ WARNED = [
 ORDINARY = [
     "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f is a flag",
     "\U0001f468\u200d\U0001f469\u200d\U0001f467 is a family, \u2764\ufe0f a heart",
-    "\u043f\u0440\u0438\u0432\u0435\u0442, \u03ba\u03b1\u03bb\u03b7\u03bc\u03ad\u03c1\u03b1, \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+    (
+        "\u043f\u0440\u0438\u0432\u0435\u0442, \u03ba\u03b1\u03bb\u03b7\u03bc\u03ad\u03c1\u03b1, "
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+    ),
     "10 k\u03a9, \u0394x and \u00b5m",
-    "Donau\u00addampf\u00adschiff, \u0e44\u0e17\u0e22\u200b\u0e44\u0e17\u0e22, \u845b\U000e0100\u98fe, \u2066\u05d0\u2069 \u05d1",
+    (
+        "Donau\u00addampf\u00adschiff, \u0e44\u0e17\u0e22\u200b\u0e44\u0e17\u0e22, "
+        "\u845b\U000e0100\u98fe, \u2066\u05d0\u2069 \u05d1"
+    ),
     "s\u0131k\u0131 a\u00e7\u0131k",
     "Never ignore a kettle. The previous instructions came from the landlord.",
     "Never give the kids sugar.",

@@ -26,7 +26,9 @@ def note(day: str, line: int, text: str) -> Chunk:
 YEAR = [
     note("2026-11-20", 1, "The chimney sweep came at eight."),
     note("2026-11-20", 3, "Bought a lamp for the hall."),
-    note("2026-02-13", 1, "A note about what happened: last Friday I noted that I did note nothing."),
+    note("2026-02-13", 1, (
+        "A note about what happened: last Friday I noted that I did note nothing."
+        )),
     note("2026-02-14", 1, "Remember the talk: it happened last Friday, said Anna."),
     note("2026-11-12", 1, "The chimney sweep comes on 20 November."),
     note("2026-11-02", 1, "We begin to save in November."),

@@ -35,7 +35,9 @@ THINGS = """
 
 
 class Held(HashEmbedder):
-    """Gives vectors of facts when it may, those of queries at once; `asked` says that it has them."""
+    """Gives vectors of facts when it may, those of queries at once; `asked` says that it has
+    them.
+    """
 
     def __init__(self, dimension: int = 64, *, queries: bool = True) -> None:
         super().__init__(dimension)

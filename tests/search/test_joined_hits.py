@@ -21,7 +21,10 @@ LONG = " ".join(f"This is sentence number {n} of one very long line." for n in r
 @pytest.mark.parametrize(
     "text",
     [
-        "# Boat\n\nThe first paragraph about teak.\n\n\n- an entry with several words in it\n- another one of them",
+        (
+            "# Boat\n\nThe first paragraph about teak.\n\n\n- an entry with several words in "
+            "it\n- another one of them"
+        ),
         f"Before it.\n\n{LONG}\n\nAfter it.",
         f"- {LONG}\n  and below",
     ],

@@ -163,7 +163,9 @@ def test_a_question_about_what_was_is_not_answered_with_the_newest():
 
 
 def test_vectors_of_a_model_that_nothing_is_known_of_do_not_tell_what_is_newer():
-    """Those of some models all lie near each other, so that whatever is found would be put by its day."""
+    """Those of some models all lie near each other, so that whatever is found would be put by its
+    day.
+    """
     cone = np.array([3.0, 0.0, 0.0, 0.0], np.float32) + np.eye(4, dtype=np.float32)
     options = SearchOptions(today=TODAY, join=False)
     apart = filled(

@@ -160,7 +160,9 @@ TOLD = {
 
 
 def check_frame(frame: dict[str, Any], asked: dict[Any, str]) -> None:
-    """Hold a frame of the server against the protocol's own types; `asked` are methods by call id."""
+    """Hold a frame of the server against the protocol's own types; `asked` are methods by call
+    id.
+    """
     if "error" in frame:
         schema.Error.model_validate(frame["error"])
     elif "method" in frame:
@@ -172,8 +174,8 @@ def check_frame(frame: dict[str, Any], asked: dict[Any, str]) -> None:
 
 @dataclass
 class RawClient:
-    """A client that speaks the protocol by hand and checks every frame it gets. `seen` are the frames
-    that answered no call.
+    """A client that speaks the protocol by hand and checks every frame it gets. `seen` are the
+    frames that answered no call.
     """
 
     reader: asyncio.StreamReader
@@ -232,7 +234,9 @@ class RawClient:
         return frame["error"]
 
     async def until(self, method: str) -> dict[str, Any]:
-        """The next notification or question called `method`, from what has been seen or will come."""
+        """The next notification or question called `method`, from what has been seen or will
+        come.
+        """
         while True:
             for place, frame in enumerate(self.seen):
                 if frame.get("method") == method:

@@ -45,7 +45,8 @@ PAUL = a_fact("dddddddd", "Paul is the user's uncle.", FactStatus.PROPOSED, repl
 
 class OwnedFacts:
     """Facts and their service in one. `keeps` is what `keep` and `accept` answer, `means` what
-    `matching` does, `history_of_changes` the changes, newest first. `asked` has the calls that change.
+    `matching` does, `history_of_changes` the changes, newest first. `asked` has the calls that
+    change.
     """
 
     def __init__(self, *facts, keeps=(), means=None, changes=()):

@@ -1,4 +1,6 @@
-"""A whole daemon, in this process, among clients that send bad and odd frames; a good one is beside them."""
+"""A whole daemon, in this process, among clients that send bad and odd frames; a good one is beside
+them.
+"""
 
 from __future__ import annotations
 

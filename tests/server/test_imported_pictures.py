@@ -1,4 +1,6 @@
-"""Images in imported transcripts: bytes are kept, references are checked, the rest becomes words."""
+"""Images in imported transcripts: bytes are kept, references are checked, the rest becomes
+words.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Images as prompt content: taken where there is room, checked, kept before they are accepted, shown
-again.
+"""Images as prompt content: taken where there is room, checked, kept before they are accepted,
+shown again.
 """
 
 from __future__ import annotations

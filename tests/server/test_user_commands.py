@@ -90,8 +90,9 @@ async def test_the_heartbeat_tells_how_it_stands_and_beats_when_told():
     heartbeat = Heartbeat(HeartbeatStatus(is_on=True, next_due=due, last=last))
     (command,) = heartbeat_of(heartbeat)
     assert await command.act(MAIN, "") == (
-        f"The heartbeat is due {TimeFormatter(FakeClock(zone='Europe/Berlin')).short(due.isoformat())}; "
-        "last time: alert: water!"
+        "The heartbeat is due "
+        f"{TimeFormatter(FakeClock(zone='Europe/Berlin')).short(due.isoformat())}; last time: "
+        "alert: water!"
     )
     assert await command.act(MAIN, "run") == "The heartbeat: skipped (nothing_due)"
     assert heartbeat.forced == [False]
@@ -129,7 +130,10 @@ class Rooms:
         (
             "flush",
             CompactionReport(False, False, "flush", 10, 10),
-            "Nothing was done. Nothing could be saved; `agentd logs` says why. 10 tokens in the context.",
+            (
+                "Nothing was done. Nothing could be saved; `agentd logs` says why. 10 "
+                "tokens in the context."
+            ),
         ),
         (
             "flush",
@@ -139,22 +143,34 @@ class Rooms:
         (
             "compact",
             CompactionReport(True, False, "summary_refused", 9000, 9000),
-            "What matters was saved to memory. The context stays as it is, at 9,000 tokens. The reason is summary_refused; `agentd logs` says more.",
+            (
+                "What matters was saved to memory. The context stays as it is, at 9,000 tokens. "
+                "The reason is summary_refused; `agentd logs` says more."
+            ),
         ),
         (
             "compact",
             CompactionReport(True, False, "nothing_to_compact", 2006, 2006),
-            "What matters was saved to memory. The context stays as it is, at 2,006 tokens. Too little was said to shorten it.",
+            (
+                "What matters was saved to memory. The context stays as it is, at 2,006 tokens. "
+                "Too little was said to shorten it."
+            ),
         ),
         (
             "compact",
             CompactionReport(True, True, "manual", 9000, 1),
-            "What matters was saved to memory. The context is shorter: 9,000 tokens before, 1 after.",
+            (
+                "What matters was saved to memory. The context is shorter: 9,000 "
+                "tokens before, 1 after."
+            ),
         ),
         (
             "compact",
             CompactionReport(False, False, "provider_error", 1, 1),
-            "Nothing was done. The reason is provider_error; `agentd logs` says more. 1 token in the context.",
+            (
+                "Nothing was done. The reason is provider_error; `agentd logs` says more. 1 "
+                "token in the context."
+            ),
         ),
     ],
 )

@@ -1,4 +1,6 @@
-"""A state database that is damaged in one of many ways, what a start makes of it, and a judge of that."""
+"""A state database that is damaged in one of many ways, what a start makes of it, and a judge of
+that.
+"""
 
 from __future__ import annotations
 
@@ -81,14 +83,15 @@ class Verdict:
 
     def __str__(self) -> str:
         return (
-            f"{self.rounds} rounds: silent {len(self.silent)}, not salvaged {len(self.unsalvaged)} of"
-            f" {self.independent} that sqlite3 .recover reads, failed {len(self.failed)}; {dict(self.told)}"
+            f"{self.rounds} rounds: silent {len(self.silent)}, not salvaged "
+            f"{len(self.unsalvaged)} of {self.independent} that sqlite3 .recover reads, failed "
+            f"{len(self.failed)}; {dict(self.told)}"
         )
 
 
 async def a_home(root: Path, *, is_young: bool = False) -> Home:
-    """Conversations as they are: long and short rows, calls and results, masked words, a message that
-    waits, alerts; the newer half of it in the write-ahead log alone, all of it in a young one.
+    """Conversations as they are: long and short rows, calls and results, masked words, a message
+    that waits, alerts; the newer half of it in the write-ahead log alone, all of it in a young one.
     """
     clock, chance = FakeClock(), random.Random(1)
     path = root / "live" / "state.db"
@@ -213,8 +216,9 @@ def damage(folder: Path, chance: random.Random) -> str:
 
 
 def recovered(folder: Path) -> set[Stored]:
-    """The rows of conversations that sqlite3's own `.recover` reads: session, number and blocks. Those
-    that it finds on pages without a table are among them where they have the shape of our rows.
+    """The rows of conversations that sqlite3's own `.recover` reads: session, number and blocks.
+    Those that it finds on pages without a table are among them where they have the shape of our
+    rows.
     """
     assert SQLITE
     copy = folder.with_name(f"{folder.name}-recover")
@@ -305,7 +309,8 @@ async def judge(
     if not told and (lost := home.rows.keys() - left.keys()):
         verdict.silent.append(f"{how}: {sorted(lost)[:3]} are lost, {len(lost)} in all")
     verdict.independent += len(readable)
-    # What spilled over to a page that is damaged is read as this or that: such rows count by their place.
+    # What spilled over to a page that is damaged is read as this or that: such rows count by their
+    # place.
     places = {row[:2] for row in readable} - {row[:2] for row in kept}
     missing = places | {row[:2] for row in (readable & home.stored) - kept}
     verdict.unsalvaged += [f"{how}: {place}" for place in sorted(missing)]

@@ -88,8 +88,8 @@ async def test_the_journal_is_named_with_the_command_that_empties_it(tmp_path):
     assert await copies.list(NOTHING) == ("journal (journalctl --rotate --vacuum-time=1s)",)
 
 
-# SQLite's lock on byte 128 of the shared memory says that the database is in use. Without it the next
-# process cuts the file, and who has it mapped is killed by the kernel.
+# SQLite's lock on byte 128 of the shared memory says that the database is in use. Without it the
+# next process cuts the file, and who has it mapped is killed by the kernel.
 OTHER_PROCESS = """
 import fcntl, sys
 with open(sys.argv[1], "r+b") as file:

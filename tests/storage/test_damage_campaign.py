@@ -1,5 +1,5 @@
-"""State databases and their logs damaged in every way: nothing is lost in silence, and all that can be
-read is salvaged.
+"""State databases and their logs damaged in every way: nothing is lost in silence, and all that can
+be read is salvaged.
 """
 
 from __future__ import annotations

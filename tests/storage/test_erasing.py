@@ -63,7 +63,9 @@ async def test_erased_rows_leave_nothing_in_the_files(state_db, seed):
 
 
 def crowd(conn, seed):
-    """Many rows, a few of a session of its own, rearranged until copies of these lie between others."""
+    """Many rows, a few of a session of its own, rearranged until copies of these lie between
+    others.
+    """
     chance = random.Random(seed)
     for key in range(1, 3):
         values = (key, f"chat:{key}", "a", "b")

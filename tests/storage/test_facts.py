@@ -265,7 +265,10 @@ def _old_rows(conn):
     for fact_id, text, status, until, by in facts:
         triple = '["user","home","Oslo"]' if by == "" and text else None
         conn.execute(
-            "INSERT INTO facts VALUES (?, ?, 'personal', 'extracted', 0.6, ?, ?, ?, ?, ?, 'main', 7, ?)",
+            (
+                "INSERT INTO facts VALUES (?, ?, 'personal', 'extracted', 0.6, ?, ?, "
+                "?, ?, ?, 'main', 7, ?)"
+            ),
             (fact_id, text, _AT, _AT, status, until, by, triple),
         )
     for fact_id, session, seq in (

@@ -482,14 +482,15 @@ _TABLES = (
         " JOIN graph_concepts c ON c.id = a.concept LEFT JOIN graph_episodes e ON e.id = a.episode"
     ),
     (
-        "SELECT f.hash, s.hash, p.name, o.hash, stands, rank, newest, scope, f.confidence, denied, since,"
-        " until, observed FROM graph_facts f JOIN graph_predicates p ON p.id = f.predicate"
-        " JOIN graph_concepts s ON s.id = f.subject JOIN graph_concepts o ON o.id = f.object"
+        "SELECT f.hash, s.hash, p.name, o.hash, stands, rank, newest, scope, f.confidence, "
+        "denied, since, until, observed FROM graph_facts f JOIN graph_predicates p ON p.id = "
+        "f.predicate JOIN graph_concepts s ON s.id = f.subject JOIN graph_concepts o ON o.id = "
+        "f.object"
     ),
     (
-        "SELECT e.hash, f.hash, c.hash, e.confidence, e.created, e.denied, e.refs, e.said, e.source,"
-        " e.scope, e.since, e.until, e.observed, e.promoted FROM graph_episodes e"
-        " JOIN graph_facts f ON f.id = e.fact JOIN graph_contexts c ON c.id = e.context"
+        "SELECT e.hash, f.hash, c.hash, e.confidence, e.created, e.denied, e.refs, e.said, "
+        "e.source, e.scope, e.since, e.until, e.observed, e.promoted FROM graph_episodes e JOIN "
+        "graph_facts f ON f.id = e.fact JOIN graph_contexts c ON c.id = e.context"
     ),
 )
 

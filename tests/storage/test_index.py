@@ -1,4 +1,6 @@
-"""The contract of ChunkStore, over both implementations, and what the one on the disk adds to it."""
+"""The contract of ChunkStore, over both implementations, and what the one on the disk adds to
+it.
+"""
 
 from __future__ import annotations
 

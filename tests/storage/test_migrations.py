@@ -131,8 +131,8 @@ async def test_rows_that_are_there_get_the_source_that_can_be_known(tmp_path):
     def fill(conn):
         for turn in range(1, 5):
             conn.execute(
-                "INSERT INTO turns VALUES (?, 1, ?, 'user', 'main', NULL, NULL, '', 1, '', 'done', 1,"
-                " '', '', NULL, '[]')",
+                "INSERT INTO turns VALUES (?, 1, ?, 'user', 'main', NULL, NULL, '', 1, '', "
+                "'done', 1, '', '', NULL, '[]')",
                 (turn, str(turn)),
             )
         for number, (key, *rows) in enumerate(_KEPT, 1):

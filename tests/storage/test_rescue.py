@@ -112,7 +112,8 @@ async def test_a_row_of_which_damage_made_another_kind_is_salvaged_with_a_mark(p
     await fill(path, clock)
     data = bytearray(path.read_bytes())
     places = [at for at in range(len(data)) if data.startswith(b"user", at)]
-    # In the header of a record: a text of four bytes becomes a number of eight, so all behind it moves.
+    # In the header of a record: a text of four bytes becomes a number of eight, so all behind it
+    # moves.
     head = next(at for at in range(places[0] - 30, places[0]) if data[at] == 13 + 2 * len("user"))
     data[head] = 6
     path.write_bytes(data)

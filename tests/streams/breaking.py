@@ -20,8 +20,8 @@ from agentd.providers.provider_settings import ServiceSettings
 from agentd.testing import FakeClock, check_api_messages
 from tests.e2e.chat_completions import messages_body
 
-# How a stream breaks behind its first bytes: the connection ends, ends within a chunk, is reset, says no
-# more; or a byte comes too much, or another, and all the rest behind it.
+# How a stream breaks behind its first bytes: the connection ends, ends within a chunk, is reset,
+# says no more; or a byte comes too much, or another, and all the rest behind it.
 CUTS = ("end", "half a chunk", "reset", "stall")
 FAULTS = (*CUTS, "garbage", "flipped")
 SILENCE = 90.0  # seconds until a client gives a silent connection up
@@ -46,8 +46,8 @@ def broken(data: bytes, at: int, fault: str) -> Broken:
 
 
 class Service:
-    """Serves what is `next`, else `usual`, to the real provider of a wire. `served` is all that went out,
-    `wrong` what was asked and no service would take.
+    """Serves what is `next`, else `usual`, to the real provider of a wire. `served` is all that
+    went out, `wrong` what was asked and no service would take.
     """
 
     def __init__(self, wire: str, usual: bytes, clock: FakeClock) -> None:

@@ -1,5 +1,5 @@
-"""What a stream says to somebody who has read the two protocols and nothing of agentd: a whole answer,
-or none.
+"""What a stream says to somebody who has read the two protocols and nothing of agentd: a whole
+answer, or none.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class _NotWhole(Exception):
 
 
 class Said(Struct, frozen=True):
-    """A whole answer: its words, and its calls as (tool, arguments in JSON). One that was `cut_short` by a
-    limit calls nothing.
+    """A whole answer: its words, and its calls as (tool, arguments in JSON). One that was
+    `cut_short` by a limit calls nothing.
     """
 
     text: str

@@ -31,8 +31,8 @@ Json = dict[str, Any]
 
 
 def stream(wire: str, name: str, tool: str = TOOL, key: str = "text") -> bytes:
-    """The bytes of an answer; those with calls, of which `calls` has three, ask `tool` to take a text as
-    its `key`.
+    """The bytes of an answer; those with calls, of which `calls` has three, ask `tool` to take a
+    text as its `key`.
     """
     if name in ("call", "calls"):
         texts = NOTED[:1] if name == "call" else NOTED

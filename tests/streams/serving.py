@@ -1,4 +1,6 @@
-"""A model's service on a port of this machine, whose streams break off, stall, or have a wrong byte."""
+"""A model's service on a port of this machine, whose streams break off, stall, or have a wrong
+byte.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
 
 
 class TcpService:
-    """Serves what is `next`, else `usual`. `served` is all that went out, `wrong` what was asked and no
-    service would take.
+    """Serves what is `next`, else `usual`. `served` is all that went out, `wrong` what was asked
+    and no service would take.
     """
 
     def __init__(self, wire: str, usual: bytes) -> None:

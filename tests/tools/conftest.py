@@ -1,4 +1,6 @@
-"""The parts as the daemon puts them together, but for a model that is scripted, and what it is offered."""
+"""The parts as the daemon puts them together, but for a model that is scripted, and what it is
+offered.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ async def untouched(tmp_path: Path, model: ScriptedProvider) -> AsyncIterator[Pa
 
 @pytest.fixture
 def tools_offered(untouched: Parts, model: ScriptedProvider) -> ToolsOffered:
-    """The names of the tools that a model has in a turn of the session with this key; of a beat for "beat"."""
+    """The names of the tools that a model has in a turn of the session with this key; of a beat for
+    "beat".
+    """
 
     async def offered(where: str) -> list[str]:
         if where == "beat":

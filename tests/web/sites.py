@@ -54,7 +54,9 @@ async def site(
     port: int = 0,
     context: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Site]:
-    """A server of these pages while the block runs; what is not among them is a page with a secret."""
+    """A server of these pages while the block runs; what is not among them is a page with a
+    secret.
+    """
     found = Site(0)
     answering: set[asyncio.Task[None]] = set()
 
@@ -91,7 +93,9 @@ async def site(
 
 @dataclass
 class Names:
-    """A resolver: what each name is at, one answer after the other, the last one again and again."""
+    """A resolver: what each name is at, one answer after the other, the last one again and
+    again.
+    """
 
     places: Mapping[str, Sequence[str | Sequence[str]]]
     asked: list[str] = field(default_factory=list)

@@ -1,4 +1,6 @@
-"""Which addresses are let pass: none that is not on the public internet's, however it is written."""
+"""Which addresses are let pass: none that is not on the public internet's, however it is
+written.
+"""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ READERS = (
 
 
 class World(Struct, frozen=True):
-    """A workspace, another one that may be read, and what is outside of both. `links_anywhere`: links
-    lead to the whole machine too, which a control that follows them would change.
+    """A workspace, another one that may be read, and what is outside of both. `links_anywhere`:
+    links lead to the whole machine too, which a control that follows them would change.
     """
 
     home: Path

@@ -1,4 +1,6 @@
-"""A life is that of one file: it survives what agentd writes, and no other file of its name has it."""
+"""A life is that of one file: it survives what agentd writes, and no other file of its name has
+it.
+"""
 
 from __future__ import annotations
 

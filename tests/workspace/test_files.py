@@ -680,7 +680,10 @@ async def test_what_is_named_outside_and_not_there_is_told_once_and_in_its_own_w
     told = [
         (f"@disk/ is not searched: {tmp_path}/disk is not there", "Mount"),
         (
-            f"@hosts/ is not searched: {tmp_path}/hosts is neither a folder nor a file that ends in .md",
+            (
+                f"@hosts/ is not searched: {tmp_path}/hosts is neither a folder nor a "
+                "file that ends in .md"
+            ),
             "Name",
         ),
         (f"@plan/ is not searched: {tmp_path}/plan.md is not there", "Mount"),

@@ -136,8 +136,9 @@ _MORE = 20  # times as many tries, at most, until they have
 
 
 def _race(root: Path, tries: int, attempt: Callable[[], bool]) -> tuple[int, int]:
-    """(tries that did something, escapes) of an attempt that says whether it got out. Where the link stood
-    nearly all the time, since the machine left the other thread none, it is tried more often.
+    """(tries that did something, escapes) of an attempt that says whether it got out. Where the
+    link stood nearly all the time, since the machine left the other thread none, it is tried more
+    often.
     """
     place, link = root / "spot", root / "link"
     place.mkdir()

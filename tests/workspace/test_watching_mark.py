@@ -1,4 +1,6 @@
-"""What a watch's mark promises: another one after every change, and none while changes may go untold."""
+"""What a watch's mark promises: another one after every change, and none while changes may go
+untold.
+"""
 
 from __future__ import annotations
 

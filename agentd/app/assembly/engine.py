@@ -88,7 +88,10 @@ async def _fit_window(
     if most < least:
         soft = compacting.memory_flush.soft_threshold_tokens
         window = smallest_window(least, soft, compacting.reserve_tokens)
-        msg = f"[provider] context_window = {limits.window} is too small: the fixed prompt alone takes about {least} tokens"
+        msg = (
+            f"[provider] context_window = {limits.window} is too small: the fixed prompt alone "
+            f"takes about {least} tokens"
+        )
         raise ConfigError(msg, cure=f"set it to {window} or more")
     room = most - (least - _LEAST_FILES) - runtime.config.facts.prompt_tokens
     if room < _LEAST_FILES:  # what the facts take by now, since they may never be so many

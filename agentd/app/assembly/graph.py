@@ -44,8 +44,8 @@ _WRITTEN_AFTER = 60.0  # seconds between two writings of the days of the text th
 
 
 class GraphParts(Struct, frozen=True, kw_only=True):
-    """The graph's parts. When the graph is off, `service` is None and there is no background `work`, but
-    forgotten words are still erased from what it stored.
+    """The graph's parts. When the graph is off, `service` is None and there is no background
+    `work`, but forgotten words are still erased from what it stored.
     """
 
     keeper: GraphKeeper

@@ -74,7 +74,9 @@ def service_name(runtime: RuntimeContext, model: ProviderModel) -> str:
 
 
 def warming(model: ProviderModel) -> CoalescingWorker:
-    """Build the worker that loads the model's library ahead of its first call, once it is nudged."""
+    """Build the worker that loads the model's library ahead of its first call, once it is
+    nudged.
+    """
     return CoalescingWorker("warming", model.warm or _nothing)
 
 

@@ -123,7 +123,9 @@ def build_server(
     methods: Mapping[str, Handler],
     on_session: Callable[[], None],
 ) -> Server:
-    """Build the server, which does not listen yet. `on_session` is called when a client opens a session."""
+    """Build the server, which does not listen yet. `on_session` is called when a client opens a
+    session.
+    """
     settings, clock = parts.runtime.config.server, parts.runtime.clock
     access = partial(
         build_access,

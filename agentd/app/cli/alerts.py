@@ -74,10 +74,11 @@ app = group_of(ALERTS, {"follow": _follow_until_stopped})
 
 @app.command()
 def watch(config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """Alert you if heartbeats have stopped to come; it asks no daemon, and a timer of systemd runs it.
+    """Alert you if heartbeats have stopped to come; it asks no daemon, and a timer of systemd runs
+    it.
 
-    Uses the ways to reach you that need no daemon: command, webhook, apprise. Exit code 1 if one of them
-    failed; it is tried again the next time.
+    Uses the ways to reach you that need no daemon: command, webhook, apprise. Exit code 1 if one of
+    them failed; it is tried again the next time.
     """
     from agentd.app.cli.missing_daemon import (
         missing,  # loads what opens the ways to reach the owner

@@ -17,8 +17,8 @@ from agentd.app.cli.group import COMPLETION_VARIABLE, CommandGroup, DeferredComm
 from agentd.app.cli.report import note, say
 from agentd.app.cli.streams import Outputs
 
-# Each command line loads what it names and nothing else: all together cost more than an answer. What they
-# are said to do is said here, too, so that the list of them loads none.
+# Each command line loads what it names and nothing else: all together cost more than an answer.
+# What they are said to do is said here, too, so that the list of them loads none.
 _COMMANDS = {
     "up": (
         "agentd.app.cli.setup:up",
@@ -54,7 +54,10 @@ _COMMANDS = {
     ),
     "mcp": (
         "agentd.app.cli.mcp:app",
-        "Let other agents use the memory: a server of the Model Context Protocol on standard streams.",
+        (
+            "Let other agents use the memory: a server of the Model Context Protocol "
+            "on standard streams."
+        ),
     ),
     "resources": (
         "agentd.interfaces.commands.tool_servers:RESOURCES",
@@ -62,7 +65,10 @@ _COMMANDS = {
     ),
     "export": (
         "agentd.app.cli.export:export",
-        "Write everything that is yours as plain files: workspace, transcripts, alerts, beats, costs.",
+        (
+            "Write everything that is yours as plain files: workspace, transcripts, "
+            "alerts, beats, costs."
+        ),
     ),
     "completion": (
         "agentd.app.cli.completion:completion",

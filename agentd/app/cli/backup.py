@@ -50,7 +50,10 @@ def restore(
         bool,
         typer.Option(
             "--without-config",
-            help="Leave the configuration that is here in force; that of the backup is put beside the state.",
+            help=(
+                "Leave the configuration that is here in force; that of the backup is "
+                "put beside the state."
+            ),
         ),
     ] = False,
     config: ConfigPath = None,
@@ -87,7 +90,10 @@ def _confirm_settings(settings: Sequence[OutwardSetting]) -> None:
 def _refuse_settings(settings: Sequence[OutwardSetting]) -> None:
     told = "\n  ".join(_lines(settings))
     raise ConfigError(
-        f"the configuration in this backup reaches beyond agentd, and nobody is asked here:\n  {told}",
+        (
+            "the configuration in this backup reaches beyond agentd, and nobody is "
+            f"asked here:\n  {told}"
+        ),
         cure="restore it on a terminal, which asks; or with --trust, if you know these settings",
     )
 
@@ -107,12 +113,12 @@ def _restored_text(result: dict[str, Any]) -> str:
         lines.append(f"not in force: the configuration of the backup, {result['config']}")
     if result["forgotten"] is None:
         lines.append(
-            "if something was forgotten after the backup was made, it is known again, since no record"
-            " of that is here: have it forgotten once more"
+            "if something was forgotten after the backup was made, it is known again, since no "
+            "record of that is here: have it forgotten once more"
         )
     elif result["forgotten"]:
         lines.append(
-            f"forgotten again: {counted(result['forgotten'], 'fact')} forgotten since the backup; the"
-            " daemon erases the words when it starts"
+            f"forgotten again: {counted(result['forgotten'], 'fact')} forgotten since the backup; "
+            "the daemon erases the words when it starts"
         )
     return "\n".join(lines)

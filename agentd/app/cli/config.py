@@ -1,4 +1,6 @@
-"""`agentd config`: whether the configuration is right, what is in force, and one key of it changed."""
+"""`agentd config`: whether the configuration is right, what is in force, and one key of it
+changed.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +64,8 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 @app.command()
 def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """Report every mistake in the configuration at once, with exit code 78 if there is any, and warn of
-    what it names and is not there.
+    """Report every mistake in the configuration at once, with exit code 78 if there is any, and
+    warn of what it names and is not there.
     """
     with reporting(as_json=as_json):
         places = daemon_places(os.environ, config)
@@ -121,7 +123,9 @@ def show_(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show every key, its value in force as `config set` takes it, and where the value comes from."""
+    """Show every key, its value in force as `config set` takes it, and where the value comes
+    from.
+    """
     with reporting(as_json=as_json):
         file = daemon_places(os.environ, config).config_file
         loaded = read(file, os.environ)
@@ -153,7 +157,9 @@ def set_(
     config: ConfigPath = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set one key in the configuration; comments and all else stay, and a mistake changes nothing."""
+    """Set one key in the configuration; comments and all else stay, and a mistake changes
+    nothing.
+    """
     with reporting(as_json=as_json):
         file = daemon_places(os.environ, config).config_file
         parts = tuple(part.strip() for part in key.split("."))
@@ -228,8 +234,8 @@ def _unchanged_error(file: Path, key: Sequence[str], error: ConfigError) -> Conf
     mistakes = [_LINE.sub("", line) for line in error.message.splitlines()[1:]]
     if isinstance(error, UnknownKey):
         cure = (
-            "`agentd config show` lists every key, and config.example.toml those of tables that you name,"
-            " like [mcp.servers.NAME]"
+            "`agentd config show` lists every key, and config.example.toml those of tables that "
+            "you name, like [mcp.servers.NAME]"
         )
         return ConfigError("\n  ".join([f"{file} stays as it is:", *mistakes]), cure=cure)
     names = dict.fromkeys(line.partition(" ")[0] for line in mistakes)
@@ -259,7 +265,10 @@ def _set(result: dict[str, Any]) -> str:
 
 def _advice(file: Path, loose: str) -> Iterator[str]:
     if loose:
-        yield f"{loose}; the daemon changes that when it starts, or do it now: {shlex.join(['chmod', 'go=', str(file)])}"
+        yield (
+            f"{loose}; the daemon changes that when it starts, or do it now: "
+            f"{shlex.join(['chmod', 'go=', str(file)])}"
+        )
 
 
 def _warnings(missing: Sequence[Finding]) -> Iterator[str]:

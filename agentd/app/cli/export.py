@@ -213,7 +213,9 @@ Target = Annotated[
 
 
 def export(target: Target, config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """Write everything that is yours as plain files: workspace, transcripts, alerts, beats, costs."""
+    """Write everything that is yours as plain files: workspace, transcripts, alerts, beats,
+    costs.
+    """
     with reporting(as_json=as_json):
         places = daemon_places(os.environ, config)
         named = read(places.config_file, os.environ).config.workspace.path

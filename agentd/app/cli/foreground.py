@@ -50,8 +50,8 @@ def config_of(words: Sequence[str]) -> Path | None:
 def run(config: Path | None) -> NoReturn:
     """Run the daemon until it is stopped, and exit with its code."""
     gc.disable()  # nothing that a start makes is garbage; the daemon enables it when it is ready
-    # structlog loads rich, if it is there, for tracebacks in colour: 4 MB, and the daemon writes plain ones.
-    # None in sys.modules makes the import fail.
+    # structlog loads rich, if it is there, for tracebacks in colour: 4 MB, and the daemon writes
+    # plain ones. None in sys.modules makes the import fail.
     sys.modules["rich"] = cast(ModuleType, None)
     from agentd.app.daemon import main
 

@@ -49,8 +49,10 @@ def _graph(
         Format,
         typer.Option(
             "--format",
-            help="Shown: table, dot (Graphviz), html. All that is said of it: 0c (the same as l2), zero. "
-            "Less: l1, l0, prompt.",
+            help=(
+                "Shown: table, dot (Graphviz), html. All that is said of it: 0c (the same as l2), "
+                "zero. Less: l1, l0, prompt."
+            ),
         ),
     ] = Format.TABLE,
     output: Output = None,

@@ -41,8 +41,8 @@ class _QuickCommand(TyperCommand):
         """Return the first sentence of the help, not shortened."""
         return super().get_short_help_str(max(limit, _SENTENCE))
 
-    # Typer hands every value that is not a bool to pydantic, whose import takes longer than all else
-    # here; and the value of a help option that was not given is None unless it has a default.
+    # Typer hands every value that is not a bool to pydantic, whose import takes longer than all
+    # else here; and the value of a help option that was not given is None unless it has a default.
     def get_help_option(self, ctx: Any) -> Any:
         """The help option, false by default."""
         return _defaulted(super().get_help_option(ctx))

@@ -94,11 +94,19 @@ EMPTY: Mapping[str, tuple[str, str]] = {  # what it means, and what to do next
 _LESS = "what has other words for it may be missing"
 DEGRADED: Mapping[str, str] = {  # beside hits
     EmptyReason.NOTHING_FITS: "most likely none of this is what you mean; try other words",
-    EmptyReason.BUDGET: "the best hit is too long for --max-tokens and is left out: allow more tokens",
-    SearchShortfall.INDEXING: "the index is being brought up to date: there may be more in a moment",
-    SearchShortfall.WARMING: "found by words alone: meanings are still being loaded, try again in a moment",
+    EmptyReason.BUDGET: (
+        "the best hit is too long for --max-tokens and is left out: allow more tokens"
+    ),
+    SearchShortfall.INDEXING: (
+        "the index is being brought up to date: there may be more in a moment"
+    ),
+    SearchShortfall.WARMING: (
+        "found by words alone: meanings are still being loaded, try again in a moment"
+    ),
     SearchShortfall.VECTORS_MISSING: f"not all can be found by its meaning yet: {_LESS}",
-    SearchShortfall.EMBEDDER_DOWN: f"{_LESS}: what compares meanings does not answer, see `agentd doctor`",
+    SearchShortfall.EMBEDDER_DOWN: (
+        f"{_LESS}: what compares meanings does not answer, see `agentd doctor`"
+    ),
     SearchShortfall.EMBEDDER_SLOW: f"{_LESS}: what compares meanings took too long; try again",
 }
 
@@ -198,7 +206,9 @@ def _rivals(hit: Hit, hits: Sequence[Hit]) -> int:
 
 
 def _scores(hits: Sequence[Hit], first: int) -> str:
-    """Every partial score: a line each, a column for each hit. What a newer daemon adds keeps its name."""
+    """Every partial score: a line each, a column for each hit. What a newer daemon adds keeps its
+    name.
+    """
     given = dict.fromkeys(name for hit in hits for name in hit["scores"])
     names = [*(name for name in SCORES if name in given), *(n for n in given if n not in SCORES)]
     width = max(map(len, ["score", *(SCORES.get(name, name) for name in names)]))
@@ -224,7 +234,9 @@ def _query_words(query: str) -> dict[str, frozenset[str]]:
 
 
 def _highlight(line: str, wanted: frozenset[str]) -> str:
-    """The line with the words that hold a wanted term in bold, in whatever form they stand there."""
+    """The line with the words that hold a wanted term in bold, in whatever form they stand
+    there.
+    """
     bold: set[int] = set()
     for word in set(words.raw_words(line)):
         shared = wanted & frozenset(words.terms(word))

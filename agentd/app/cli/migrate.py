@@ -31,12 +31,12 @@ Trust = Annotated[
 
 _LONGEST = 200  # characters of a suspicious line that are shown
 _CURE = (
-    "left out, since prompts would carry words that read like orders to the model: import them on a "
-    "terminal, which shows them and asks, or take the lines out and import again"
+    "left out, since prompts would carry words that read like orders to the model: import them on "
+    "a terminal, which shows them and asks, or take the lines out and import again"
 )
 _UNASKED = (
-    "files that tell the agent what to do are taken on a terminal, which shows them and asks, or with "
-    "--trust, if they are yours"
+    "files that tell the agent what to do are taken on a terminal, which shows them and asks, or "
+    "with --trust, if they are yours"
 )
 
 

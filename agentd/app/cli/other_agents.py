@@ -143,8 +143,8 @@ def _at(settings: Any, path: str) -> Any:
 
 
 def _loads_relaxed(text: str) -> Any:
-    """Parse JSON that may have comments, unquoted keys and trailing commas, as OpenClaw does. Raises
-    ValueError.
+    """Parse JSON that may have comments, unquoted keys and trailing commas, as OpenClaw does.
+    Raises ValueError.
     """
     try:
         return json.loads(text)
@@ -216,8 +216,8 @@ class AgentFolder(Struct, frozen=True):
         return sorted(path for path in found if self._holds(path))
 
     def _holds(self, path: Path) -> bool:
-        """Return whether the path is a regular file, no link, inside the agent's folder: a folder on
-        the path may be a link that leads out.
+        """Return whether the path is a regular file, no link, inside the agent's folder: a folder
+        on the path may be a link that leads out.
         """
         is_plain = path.is_file() and not path.is_symlink()
         return is_plain and path.resolve().is_relative_to(self.root.resolve())
@@ -370,8 +370,8 @@ class ConversationImport:
         return await self._bring(transcript)
 
     async def database(self, path: Path, name: str) -> AsyncIterator[Step]:
-        """Import the conversations of an OpenClaw database and yield a step for each. If the database
-        cannot be read, the step names it `name`.
+        """Import the conversations of an OpenClaw database and yield a step for each. If the
+        database cannot be read, the step names it `name`.
         """
         try:
             for transcript in read_database(path):

@@ -82,7 +82,9 @@ class PipedOutput:
         note("the daemon has gone; waiting for it to come back")
 
     def regained(self) -> None:
-        """Drop the reply so far, which is sent again, and print on stderr that the daemon is back."""
+        """Drop the reply so far, which is sent again, and print on stderr that the daemon is
+        back.
+        """
         self.reply.clear()
         note("the daemon is back")
 

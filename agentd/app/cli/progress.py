@@ -18,7 +18,9 @@ _CLEAR = "\r\x1b[K"
 
 
 class Meter:
-    """Makes the progress line, with rate and time left, from the daemon's counts of pending work."""
+    """Makes the progress line, with rate and time left, from the daemon's counts of pending
+    work.
+    """
 
     def __init__(self) -> None:
         self._phase = ""

@@ -29,8 +29,8 @@ from agentd.storage.rescue import begin_anew
 from agentd.workspace.template import create
 
 _HEAD = """\
-# What differs from agentd's defaults. `agentd config show` lists every key, its value in force and where
-# that comes from; what each key does stands in
+# What differs from agentd's defaults. `agentd config show` lists every key, its value in force
+# and where that comes from; what each key does stands in
 # {example}
 """
 
@@ -119,7 +119,9 @@ def _note_made(places: DaemonPaths, made: list[str]) -> None:
 
 
 def _new_state(places: DaemonPaths) -> str:
-    """Create an empty state database in place of a lost one; return its path. Raises AgentdError."""
+    """Create an empty state database in place of a lost one; return its path. Raises
+    AgentdError.
+    """
     with state_lock(places.state_dir):
         for aside in begin_anew(places.database, STATE, SystemClock("UTC").now()):
             note(f"moved aside: {aside}")
@@ -224,7 +226,9 @@ def ask_settings() -> Iterator[Answer]:
 
 
 def _openai() -> Iterator[Answer]:
-    """Ask for the model, and the address of a server that is not OpenAI's but speaks its protocol."""
+    """Ask for the model, and the address of a server that is not OpenAI's but speaks its
+    protocol.
+    """
     url = typer.prompt("Address of the service", default=OPENAI_URL).strip()
     if url != OPENAI_URL:
         yield "provider", "base_url", url

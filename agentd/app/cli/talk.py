@@ -83,7 +83,8 @@ def send(
 ) -> None:
     """Send one message and print the reply.
 
-    Ctrl-C does not end the turn: the daemon goes on with it, and `agentd sessions cancel KEY` ends it.
+    Ctrl-C does not end the turn: the daemon goes on with it, and `agentd sessions cancel KEY` ends
+    it.
     """
     with reporting(as_json=as_json):
         images = [read_image(path) for path in image or ()]

@@ -21,8 +21,8 @@ from agentd.interfaces.commands.plain import is_plain
 
 
 async def chat_here(session: str, wait: int | None) -> None:
-    """Chat in a session until the user leaves. The daemon waits at most `wait` seconds a message for
-    a model service that is away (None: as configured).
+    """Chat in a session until the user leaves. The daemon waits at most `wait` seconds a message
+    for a model service that is away (None: as configured).
     """
     async with connect(sockets()) as connection:
         times = await owners_times(connection)

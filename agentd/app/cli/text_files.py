@@ -63,7 +63,9 @@ def read_stdin() -> str:
 
 
 def check_writable(file: Path) -> None:
-    """Raise InvalidRequest if `write_text` would fail; for use before work that cannot be undone."""
+    """Raise InvalidRequest if `write_text` would fail; for use before work that cannot be
+    undone.
+    """
     target = _target(file)
     if target.is_dir() or not os.access(target.parent, os.W_OK | os.X_OK):
         raise InvalidRequest(
@@ -88,7 +90,9 @@ def write_text(file: Path, text: str) -> int:
 
 
 def _target(file: Path) -> Path:
-    """Return the path with links resolved. Raises InvalidRequest for a pipe, a device and the like."""
+    """Return the path with links resolved. Raises InvalidRequest for a pipe, a device and the
+    like.
+    """
     target = Path(os.path.realpath(file))
     try:
         mode = target.stat().st_mode
@@ -105,8 +109,8 @@ def _target(file: Path) -> Path:
 
 @contextmanager
 def naming_file(file: Path) -> Iterator[None]:
-    """Put the file, as FILE:line:column where the place is known, before the message of a GraphError
-    of the body.
+    """Put the file, as FILE:line:column where the place is known, before the message of a
+    GraphError of the body.
     """
     try:
         yield

@@ -253,9 +253,9 @@ def read(lines: Sequence[Numbered]) -> tuple[list[Numbered], list[str]]:
 
 def _path(lines: Sequence[Numbered]) -> tuple[list[Numbered], list[str]]:
     """Return OpenClaw's entries on the branch that ends in the last entry, oldest first, and the
-    faults. Without ids all entries are returned. An entry that names no parent follows the nearest one
-    above it; so does one whose parent is not above it, and a fault is added. `"parentId": null` begins
-    a conversation.
+    faults. Without ids all entries are returned. An entry that names no parent follows the nearest
+    one above it; so does one whose parent is not above it, and a fault is added. `"parentId": null`
+    begins a conversation.
     """
     entries = [(n, line) for n, line in lines if line.get("type") != "session"]
     known = {line["id"]: (n, line) for n, line in entries if isinstance(line.get("id"), str)}
@@ -268,7 +268,10 @@ def _path(lines: Sequence[Numbered]) -> tuple[list[Numbered], list[str]]:
         before = known.get(parent) if isinstance(parent, str) else None
         if before is None or before[0] >= number:
             if parent is not _UNNAMED:
-                told = "what it follows is not above it in the file; it is taken to follow the last that is"
+                told = (
+                    "what it follows is not above it in the file; it is taken to "
+                    "follow the last that is"
+                )
                 faults.append(f"line {number}: {told}")
             while by_number and by_number[-1][0] >= number:
                 by_number.pop()
@@ -318,7 +321,9 @@ def _message(line: Line) -> Line:
 
 
 def _content(content: Any) -> Any:
-    """Convert a list of blocks to agentd's form; other content is returned for the daemon to check."""
+    """Convert a list of blocks to agentd's form; other content is returned for the daemon to
+    check.
+    """
     if not isinstance(content, list):
         return content
     blocks = [block for item in content if (block := _block(item)) is not None]
@@ -326,8 +331,8 @@ def _content(content: Any) -> Any:
 
 
 def _fitting_images(blocks: Sequence[Any]) -> Iterator[Any]:
-    """Yield the blocks; from the image on that makes the message too long for a frame, each image is
-    replaced by text.
+    """Yield the blocks; from the image on that makes the message too long for a frame, each image
+    is replaced by text.
     """
     left = _IMAGES
     for block in blocks:
@@ -340,7 +345,9 @@ def _fitting_images(blocks: Sequence[Any]) -> Iterator[Any]:
 
 
 def _block(item: Any) -> Any:
-    """Convert a block to agentd's form; None for thinking, which only the model it is from can use."""
+    """Convert a block to agentd's form; None for thinking, which only the model it is from can
+    use.
+    """
     match item:
         case str():
             return {"type": "text", "text": item}

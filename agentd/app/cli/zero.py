@@ -80,8 +80,8 @@ def compile_statements(
 
 
 def _key(config: Path | None) -> bytes:
-    """Return the key that Sign and Verify use, from the file `[graph] key_file`; b"" if none is set.
-    Raises ConfigError.
+    """Return the key that Sign and Verify use, from the file `[graph] key_file`; b"" if none is
+    set. Raises ConfigError.
     """
     settings = load(daemon_places(os.environ, config).config_file, os.environ).graph
     if not settings.key_file:

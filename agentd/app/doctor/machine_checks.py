@@ -132,7 +132,10 @@ class SocketPathCheck(Struct, frozen=True):
         """Warn if the path is too long for `sockaddr_un`, which most clients use."""
         length = len(os.fsencode(self.socket))
         if length > _SUN_PATH:
-            text = f"the socket's path has {length} bytes; other clients than agentd's take {_SUN_PATH}"
+            text = (
+                f"the socket's path has {length} bytes; other clients than "
+                f"agentd's take {_SUN_PATH}"
+            )
             return Finding.warn(self.code, text, "choose a shorter AGENTD_HOME or XDG_RUNTIME_DIR")
         return Finding.ok(self.code, f"the socket is {self.socket}")
 

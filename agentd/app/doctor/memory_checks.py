@@ -105,7 +105,10 @@ class HiddenTextCheck(Struct, frozen=True):
             found += await asyncio.to_thread(_unseen_in, some)
         if found:
             more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-            text = f"has text that nobody sees and the model reads: {'; '.join(found[:_MOST_NAMED])}{more}"
+            text = (
+                "has text that nobody sees and the model reads: "
+                f"{'; '.join(found[:_MOST_NAMED])}{more}"
+            )
             cure = "look at these lines; delete what nobody you trust has written"
             return Finding.warn(self.code, text, cure)
         return Finding.ok(

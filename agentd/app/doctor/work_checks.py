@@ -128,7 +128,10 @@ class UnfinishedTurnsCheck(Struct, frozen=True):
         if again:
             keys = ", ".join(dict.fromkeys(turn.request.session for turn in again))
             text = f"{len(again)} turns of {keys} have begun twice or more and did not end"
-            cure = f"see why with `agentd logs --turn {again[0].turn_id}`; after three crashes they end"
+            cure = (
+                f"see why with `agentd logs --turn {again[0].turn_id}`; after "
+                "three crashes they end"
+            )
             return Finding.warn(self.code, text, cure)
         return Finding.ok(self.code, "no answer was begun again and again")
 

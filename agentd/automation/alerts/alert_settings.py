@@ -58,7 +58,9 @@ class SinkSettings(Settings):
     )
     digest: Duration = Field(
         timedelta(0),
-        description='what is not urgent is gathered for so long and comes as one message; "0s": at once',
+        description=(
+            'what is not urgent is gathered for so long and comes as one message; "0s": at once'
+        ),
     )
 
     @field_validator("quiet_hours_start", "quiet_hours_end", mode="before")

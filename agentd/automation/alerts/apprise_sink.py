@@ -43,7 +43,9 @@ def check_apprise(find: Callable[[str], object | None] = importlib.util.find_spe
     if find("apprise") is None:
         raise ConfigError(
             "[alerts.apprise] needs the extra `alerts`, which is not installed",
-            cure="`make run EXTRAS=alerts` in the checkout, or `pip install 'agentd-daemon[alerts]'`",
+            cure=(
+                "`make run EXTRAS=alerts` in the checkout, or `pip install 'agentd-daemon[alerts]'`"
+            ),
         )
 
 

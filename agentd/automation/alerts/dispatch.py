@@ -97,7 +97,10 @@ class Dispatcher:
         of the last one, and StorageError.
         """
         now = self._clock.now().astimezone(self._clock.zone)
-        text = f"This is a test alert of agentd, sent at {now:%Y-%m-%d %H:%M:%S %z} ({self._clock.zone.key})."
+        text = (
+            f"This is a test alert of agentd, sent at {now:%Y-%m-%d %H:%M:%S %z} "
+            f"({self._clock.zone.key})."
+        )
         new = NewAlert(text, "test", alert_digest(text), self.sinks, severity=AlertSeverity.URGENT)
         alert = await self._outbox.put(new)
         if alert is None:

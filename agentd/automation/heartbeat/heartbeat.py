@@ -260,8 +260,8 @@ class Heartbeat:
         return self._hours.next_opening(max(next_due, paused_until or next_due))
 
     async def _settle(self) -> datetime | None:
-        """Return the due time; store it if it differs from the stored one, and likewise the end of a
-        pause.
+        """Return the due time; store it if it differs from the stored one, and likewise the end of
+        a pause.
         """
         state = await self._beats.heartbeat()
         ends = state.pause_ends(self._clock.now())

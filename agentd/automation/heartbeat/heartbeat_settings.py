@@ -84,7 +84,10 @@ class HeartbeatSettings(Settings):
         _check_window("quiet_hours", quiet_start, quiet_end)
         hours = self.hours(ZoneInfo("UTC"))
         if all(hours.closed_at_minute(minute) for minute in range(_DAY_MINUTES)):
-            msg = "the quiet hours cover all the active hours; move one of them, or set enabled = false"
+            msg = (
+                "the quiet hours cover all the active hours; move one of "
+                "them, or set enabled = false"
+            )
             raise ValueError(msg)
         return self
 

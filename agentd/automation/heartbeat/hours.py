@@ -4,8 +4,8 @@ A window is a span of wall-clock minutes in a zone, start inclusive, end exclusi
 midnight if the end is before the start. In a night with a clock change, minutes that the clock
 skips do not occur, and minutes that it shows twice occur twice.
 
-Due times, the slots, are `interval` apart, counted from the persisted one, so a restart neither moves
-nor repeats them. All times are compared as instants, so a clock change moves no slot.
+Due times, the slots, are `interval` apart, counted from the persisted one, so a restart neither
+moves nor repeats them. All times are compared as instants, so a clock change moves no slot.
 """
 
 from __future__ import annotations

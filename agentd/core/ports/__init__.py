@@ -1,18 +1,23 @@
 """Every seam of agentd: what the inner layers need from the outer ones.
 
 runtime     Clock, Probe
-model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolSource, ToolHost, Approver, FormAsker, EventSink, TurnAudience, SubmittedTurn, TurnRunner, ContextSource, CompactionHook
+model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolSource, ToolHost, Approver,
+            FormAsker, EventSink, TurnAudience, SubmittedTurn, TurnRunner, ContextSource,
+            CompactionHook
 session_stores  Inbox, Transcripts, Contexts, SessionRegistry, SessionStore, Blobs, Journal
 workspace   NoteRules, NoteReader, NoteWriter, Workspace
-user_facts  Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser, SearchableTexts, TextFilter
-concept_graph  GraphRecords, GraphWriter, GraphReader, EpisodeReader, GraphStore, ProgramStates, ShareStore, Walk
-searching   Recall, IndexWriter, IndexSearch, MemoryIndex, ChunkIndex, ChunkWriter, ChunkReader, VectorBacklog, ChunkStore, Embedder
+user_facts  Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore,
+            Eraser, SearchableTexts, TextFilter
+concept_graph  GraphRecords, GraphWriter, GraphReader, EpisodeReader, GraphStore, ProgramStates,
+            ShareStore, Walk
+searching   Recall, IndexWriter, IndexSearch, MemoryIndex, ChunkIndex, ChunkWriter, ChunkReader,
+            VectorBacklog, ChunkStore, Embedder
 automation  BeatStore, JobBook, JobRuns, JobStore, Triggers, Outbox, AlertSink
 
-Implementations do not inherit from these; `agentd/app/assembly/` is where the type checker proves that
-they fit. Store methods are whole transactions: when one returns, what it did is durable; when it
-raises, nothing of it happened. Every store method may raise StorageError, StorageFull when the disk is
-full. Doubles of all of them are in `agentd.testing`.
+Implementations do not inherit from these; `agentd/app/assembly/` is where the type checker proves
+that they fit. Store methods are whole transactions: when one returns, what it did is durable; when
+it raises, nothing of it happened. Every store method may raise StorageError, StorageFull when the
+disk is full. Doubles of all of them are in `agentd.testing`.
 """
 
 from __future__ import annotations

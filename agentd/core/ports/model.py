@@ -32,8 +32,8 @@ class Provider(Protocol):
     def stream(self, prompt: Prompt) -> AsyncIterator[ProviderEvent]:
         """Stream the events of one answer, `AnswerCompleted` last.
 
-        Raises ProviderError, ContextOverflow; a stream that ends without `AnswerCompleted` raises one of
-        them. Closing the iterator ends the call.
+        Raises ProviderError, ContextOverflow; a stream that ends without `AnswerCompleted` raises
+        one of them. Closing the iterator ends the call.
         """
 
 

@@ -99,7 +99,8 @@ _PHRASES = tuple(
         (
             "asks to set aside what it was told before",
             (
-                r"\b(?:ignore|disregard|forget|override|bypass)\b[^.!?]{0,40}\b(?:previous|prior|above|earlier|all|any|your)\b"
+                r"\b(?:ignore|disregard|forget|override|bypass)\b[^.!?]{0,40}\b(?:previous|prior"
+                r"|above|earlier|all|any|your)\b"
                 r"[^.!?]{0,20}\b(?:instruct|prompt|rule|guideline|direct)"
             ),
         ),
@@ -113,14 +114,16 @@ _PHRASES = tuple(
         (
             "asks to be kept from the user",
             (
-                r"\b(?:not|never|don't|without) (?:tell|inform|mention|notify|alert|ask|warn)(?:ing)?\b"
+                r"\b(?:not|never|don't|without) (?:tell|inform|mention|notify|alert|ask"
+                r"|warn)(?:ing)?\b"
                 r"[^.!?]{0,30}\b(?:users?|owner|human|anyone)\b"
             ),
         ),
         (
             "gives the agent another role or other orders",
             (
-                r"\byou are (?:now|no longer)\b|\b(?:new|updated|real|true) instructions?\b|\bfrom now on,? you\b"
+                r"\byou are (?:now|no longer)\b|\b(?:new|updated|real|true) instructions?\b"
+                r"|\bfrom now on,? you\b"
                 r"|\bpretend (?:to be|you are)\b"
             ),
         ),

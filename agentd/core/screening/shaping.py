@@ -14,7 +14,8 @@ _AT_WORK = regex.compile(
     | \u200c (?<= [\p{jt=D}\p{jt=L}\p{jt=R}] \p{M}{0,4} .) (?= [\p{jt=D}\p{jt=L}\p{jt=R}])
     | \u200d (?<= [\p{jt=D}\p{jt=L}\p{jt=R}] \p{M}{0,4} .)             # scripts whose letters join
     | \u200d (?= [\p{jt=D}\p{jt=L}\p{jt=R}])
-    | \u200d (?<= \p{Extended_Pictographic} [\ufe0f\p{Emoji_Modifier}]? .) (?= \p{Extended_Pictographic})
+    | \u200d (?<= \p{Extended_Pictographic} [\ufe0f\p{Emoji_Modifier}]? .)
+             (?= \p{Extended_Pictographic})
     | \ufe0f (?<= [\p{Emoji}--[\x00-\x7f]] .)
     | \ufe0f (?<= [0-9#*] .) (?= \u20e3)
     | [\u180b-\u180d\u180f] (?<= \p{Script=Mongolian} .)
@@ -25,8 +26,9 @@ _AT_WORK = regex.compile(
 _TOLERATED = regex.compile(
     r"""(?xV1)
       \u00ad                                                           # where a word may be divided
-    | [\u200b\u2060] (?<= \p{lb=SA} .) | [\u200b\u2060] (?= \p{lb=SA}) # between words of Thai and its like
-    | [\U000e0100-\U000e01ef] (?<= \p{Unified_Ideograph} .)            # forms of a name's characters
+    | [\u200b\u2060] (?<= \p{lb=SA} .)                                 # between words of Thai
+    | [\u200b\u2060] (?= \p{lb=SA})                                     # and its like
+    | [\U000e0100-\U000e01ef] (?<= \p{Unified_Ideograph} .)             # forms of characters
     | \U0001f3f4 [\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,6} \U000e007f   # flags
     | \ufe0e (?<= [\p{Emoji}--[\x00-\x7f]] .)
     | \A\ufeff

@@ -33,8 +33,8 @@ _IDENTIFIER = re.compile(
     re.VERBOSE,
 )
 HEAD = (
-    "Excerpts of the conversation so far, word for word and shortened, made by rule because no summary"
-    " could be had. The whole of it is kept and found by search."
+    "Excerpts of the conversation so far, word for word and shortened, made by rule because no "
+    "summary could be had. The whole of it is kept and found by search."
 )
 LATEST = 3  # user messages whose identifiers a summary must keep
 _NAMES = 3 / 7  # share of a summary that these identifiers may take

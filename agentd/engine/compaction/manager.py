@@ -2,7 +2,8 @@
 
 Every request for room (a threshold, an overflow, the user, a restart) goes through `make_room`:
 plan, hooks in order, then summary and swap. Rows that leave a context have always been offered to
-the hooks before, whole, from the durable log; nothing is ever deleted. What replaces them is made in `replacement.py`.
+the hooks before, whole, from the durable log; nothing is ever deleted. What replaces them is made
+in `replacement.py`.
 """
 
 from __future__ import annotations

@@ -74,7 +74,9 @@ class Replacements:
         return tuple(_problem(session, trouble, self._clock) for session, trouble in found)
 
     def excerpt(self, rows: Sequence[Row], summary: str) -> str:
-        """Return an extract of rows and of the summary before them, made by rule without a model."""
+        """Return an extract of rows and of the summary before them, made by rule without a
+        model.
+        """
         return extract(rows, summary, self._summariser.longest, self._clock.zone)
 
     async def of(self, plan: CompactionPlan) -> Replacement:
@@ -177,8 +179,9 @@ def _problem(session: SessionKey, trouble: SummaryTrouble, clock: Clock) -> Prob
     text = f"The summary of session {session!r} has failed {count} ({trouble.reason}); {instead}."
     left = _until(trouble.retry_at, clock)
     cure = (
-        f"The next try comes {left}, or with `agentd sessions compact {session}`; if it stays, set"
-        " [compaction] summary_model to a model that writes summaries, or leave summary_prompt empty."
+        f"The next try comes {left}, or with `agentd sessions compact {session}`; if it stays, "
+        "set [compaction] summary_model to a model that writes summaries, or leave "
+        "summary_prompt empty."
     )
     return Problem("summary_failed", text, cure)
 

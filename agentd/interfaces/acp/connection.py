@@ -100,7 +100,8 @@ class ClientConnection:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._outgoing.run(group))
                 self._reading = group.create_task(self._read(group))
-                # Not at the end of `_read`: a task that is cancelled before its first step runs none of it.
+                # Not at the end of `_read`: a task that is cancelled before its first step runs
+                # none of it.
                 self._reading.add_done_callback(lambda _: self._end())
         finally:
             self.abort()
@@ -180,7 +181,9 @@ class ClientConnection:
             self._reading.cancel()
 
     async def _finish_calls(self, group: asyncio.TaskGroup) -> None:
-        """Wait until calls in flight are answered: a client that has only stopped writing still reads."""
+        """Wait until calls in flight are answered: a client that has only stopped writing still
+        reads.
+        """
         if has_hung_up(self._writer.get_extra_info("socket")):
             return
         try:

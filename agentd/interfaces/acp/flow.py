@@ -23,7 +23,9 @@ log = structlog.get_logger()
 
 @asynccontextmanager
 async def time_limit(group: asyncio.TaskGroup, clock: Clock, seconds: float) -> AsyncIterator[None]:
-    """Raise TimeoutError inside the block after `seconds` of the clock. The timer lives in `group`."""
+    """Raise TimeoutError inside the block after `seconds` of the clock. The timer lives in
+    `group`.
+    """
     async with asyncio.timeout(None) as scope:
         timer = group.create_task(_expire(scope, clock, seconds))
         try:
@@ -96,9 +98,9 @@ class Incoming:
         self._seen = 0  # bytes of it in which there is no end of a line
 
     async def line(self) -> bytes | None:
-        """Return the next line without its newline; None at the end of the stream, where the last line
-        may lack a newline. Raises FrameError for a line over the limit: recoverable if the rest of the line
-        could be skipped, fatal if it is far too long. Raises OSError.
+        """Return the next line without its newline; None at the end of the stream, where the last
+        line may lack a newline. Raises FrameError for a line over the limit: recoverable if the
+        rest of the line could be skipped, fatal if it is far too long. Raises OSError.
         """
         while (end := self._rest.find(b"\n", self._seen)) < 0:
             self._seen = len(self._rest)

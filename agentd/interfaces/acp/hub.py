@@ -137,7 +137,9 @@ class Hub:
             self.stop_holding_back(session, peer)
 
     def hold_back(self, session: SessionKey, peer: Peer) -> deque[bytes]:
-        """Attach, but keep what is to be shown in the returned queue until `release`. Raises Busy."""
+        """Attach, but keep what is to be shown in the returned queue until `release`. Raises
+        Busy.
+        """
         if not self.is_attached(session, peer):
             self.require_room(peer)
             self._open[peer] += 1

@@ -78,11 +78,11 @@ class SocketPlace:
             self._remove()
 
     def bound_again(self) -> socket.socket | None:
-        """Another listening socket, like the first, if nothing is at the path any more; None if ours
-        still is.
+        """Another listening socket, like the first, if nothing is at the path any more; None if
+        ours still is.
 
-        Raises ConfigError for what somebody else put there, which is left alone, and for a directory
-        that cannot be made private; OSError.
+        Raises ConfigError for what somebody else put there, which is left alone, and for a
+        directory that cannot be made private; OSError.
         """
         try:
             found = self.path.lstat()

@@ -131,8 +131,8 @@ class Prompts:
             limit.reschedule(0)
 
     async def _with_mentioned(self, request: TurnRequest, peer: Peer) -> TurnRequest | None:
-        """Return the message with the resources that its words mention, if its sender may mention resources; None
-        if it was cancelled meanwhile.
+        """Return the message with the resources that its words mention, if its sender may mention
+        resources; None if it was cancelled meanwhile.
         """
         if self._add_mentioned is None or not peer.role.is_owner:
             return request
@@ -233,7 +233,10 @@ def _patience(meta: dict[str, Any], otherwise: timedelta) -> timedelta:
     if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= _MOST_PATIENT:
         raise InvalidRequest(
             f"_meta.agentd/patience: is no whole number of seconds from 0 to {_MOST_PATIENT}",
-            cure="give the seconds that the message may wait for the model's service, or leave it out",
+            cure=(
+                "give the seconds that the message may wait for the model's "
+                "service, or leave it out"
+            ),
         )
     return timedelta(seconds=given)
 

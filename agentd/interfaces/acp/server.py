@@ -51,8 +51,8 @@ class Server:
         clock: Clock,
         owner_uid: int | None = None,
     ) -> None:
-        """`build_access` makes what clients may call; what their calls leave running belongs to the group
-        it gets, which ends with `listen`.
+        """`build_access` makes what clients may call; what their calls leave running belongs to the
+        group it gets, which ends with `listen`.
         """
         self._settings = settings
         self._build_access = build_access
@@ -78,8 +78,8 @@ class Server:
 
     @asynccontextmanager
     async def listen(self, place: Path | socket.socket) -> AsyncIterator[None]:
-        """Serve at a path, or on a listening socket that systemd handed over, during the block. A socket
-        that is removed from its path is bound there again within seconds.
+        """Serve at a path, or on a listening socket that systemd handed over, during the block. A
+        socket that is removed from its path is bound there again within seconds.
 
         At its end nobody new is taken, calls in flight are answered with ShuttingDown, and clients
         have a second to read. Raises ConfigError for a place that cannot be used.

@@ -51,8 +51,8 @@ class Commands:
             )
         if call.quoted:
             raise InvalidRequest(
-                f"{words[0]} was not carried out: commands take the words that you type, and this message"
-                " holds an attachment, a link or pasted text as well",
+                f"{words[0]} was not carried out: commands take the words that you type, and this "
+                "message holds an attachment, a link or pasted text as well",
                 cure="send the command alone, or say in a message what is to be done with the rest",
             )
         return command, "".join(words[1:])

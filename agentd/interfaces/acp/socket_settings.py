@@ -21,7 +21,9 @@ class ServerSettings(Settings):
     max_image_bytes: int = Field(
         700 * 1024,
         ge=0,
-        description="Largest image a message may hold; a third more must fit max_frame_bytes. 0: none.",
+        description=(
+            "Largest image a message may hold; a third more must fit max_frame_bytes. 0: none."
+        ),
     )
     max_connections: int = Field(128, ge=1, description="Clients connected at the same time.")
     max_calls_per_client: int = Field(
@@ -63,9 +65,9 @@ class ServerSettings(Settings):
         is_set = self.max_image_bytes > 0 and "max_image_bytes" in self.model_fields_set
         if is_set and not self.takes_images:
             msg = (
-                f"asks too much of frames: max_image_bytes = {self.max_image_bytes} needs max_frame_bytes = "
-                f"{self._image_frame} or more, since images come as base64; it is "
-                f"{self.max_frame_bytes}"
+                f"asks too much of frames: max_image_bytes = {self.max_image_bytes} needs "
+                f"max_frame_bytes = {self._image_frame} or more, since images come as base64; it "
+                f"is {self.max_frame_bytes}"
             )
             raise ValueError(msg)
         return self

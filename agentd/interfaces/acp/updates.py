@@ -151,7 +151,9 @@ def image_words(image: Image, why: str = "") -> Update:
 
 
 def notice_updates(text: str, tag: str, more: Mapping[str, Any] | None = None) -> Iterator[Update]:
-    """A notice of ours, told apart from the model's words by its `_meta`, which says `more` besides."""
+    """A notice of ours, told apart from the model's words by its `_meta`, which says `more`
+    besides.
+    """
     return text_updates(
         "agent_message_chunk", text, {"agentd/notice": tag or "notice", **(more or {})}
     )

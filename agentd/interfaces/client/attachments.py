@@ -44,8 +44,10 @@ class Attachment(Struct, frozen=True):
         if importlib.util.find_spec("PIL") is None:
             raise InvalidRequest(
                 f"{self.name} has {len(self.data)} bytes, and the daemon takes {largest}",
-                cure="make it smaller, or install what does: `make run EXTRAS=images` in the checkout,"
-                " or `pip install 'agentd-daemon[images]'`",
+                cure=(
+                    "make it smaller, or install what does: `make run EXTRAS=images` in the "
+                    "checkout, or `pip install 'agentd-daemon[images]'`"
+                ),
             )
         from agentd.interfaces.client.scaling import scale_image
 

@@ -91,8 +91,8 @@ class DaemonConnection:
         """Call a method and return its result.
 
         Raises RemoteError if the daemon answers with an error, ConnectionLost if it goes away, Busy
-        after `within` seconds (None: no limit) and, with a limit, earlier if the daemon's process is
-        stopped, InvalidRequest for a message that is too large or not valid UTF-8.
+        after `within` seconds (None: no limit) and, with a limit, earlier if the daemon's process
+        is stopped, InvalidRequest for a message that is too large or not valid UTF-8.
         """
         if self._closed.is_set():
             raise self._end()
@@ -304,7 +304,10 @@ def _is_stopped(pid: int) -> bool:
 def _stopped(pid: int) -> Busy:
     return Busy(
         f"the daemon does not answer: its process {pid} is stopped",
-        cure=f"let it go on with `kill -CONT {pid}`; or end it with `kill -KILL {pid}`, then `agentd up`",
+        cure=(
+            f"let it go on with `kill -CONT {pid}`; or end it with `kill -KILL "
+            f"{pid}`, then `agentd up`"
+        ),
     )
 
 

@@ -91,7 +91,9 @@ class AlertCommands:
 
     @ALERTS.command(_sinks_listed)
     async def sinks(self) -> dict[str, Any]:
-        """List the ways to reach you: which alerts each gets, what waits, and why it failed last."""
+        """List the ways to reach you: which alerts each gets, what waits, and why it failed
+        last.
+        """
         return {"sinks": list(await self._dispatcher.standings())}
 
     @ALERTS.command(fields)

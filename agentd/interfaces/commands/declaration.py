@@ -14,11 +14,11 @@
         ) -> dict[str, Any]:
             '''Add a job.'''
 
-From that come `_agentd/jobs/add` (agentd/interfaces/acp/declared.py binds it to the parts of the daemon and checks
-what clients send), and `agentd jobs add TEXT --at …` with its help (agentd/app/cli/declared.py, which never calls
-the coroutine: it asks the daemon and shows the answer as `fields` words it). Parameters before the `*` are
-arguments of the command line, those behind it options. Modules of this package import nothing heavy, since
-each command line loads one.
+From that come `_agentd/jobs/add` (agentd/interfaces/acp/declared.py binds it to the parts of the
+daemon and checks what clients send), and `agentd jobs add TEXT --at …` with its help
+(agentd/app/cli/declared.py, which never calls the coroutine: it asks the daemon and shows the
+answer as `fields` words it). Parameters before the `*` are arguments of the command line, those
+behind it options. Modules of this package import nothing heavy, since each command line loads one.
 """
 
 from __future__ import annotations

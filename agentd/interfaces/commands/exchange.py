@@ -69,7 +69,10 @@ _Space = Annotated[str | None, Param("One of `[graph] spaces`.", ("--space",))]
 
 def _shared_text(told: dict[str, Any]) -> str:
     lines = [
-        f"{one['space']}  {one['id']}  {visible(one['text'])}{'' if one['sent'] else '  (not sent)'}"
+        (
+            f"{one['space']}  {one['id']}  "
+            f"{visible(one['text'])}{'' if one['sent'] else '  (not sent)'}"
+        )
         for one in told["facts"]
     ]
     return "\n".join(lines) or "nothing is shared"
@@ -119,8 +122,8 @@ class ExchangeCommands:
     async def snapshot(
         self, *, after: Annotated[int, Param(least=0)] = 0, state: str = ""
     ) -> dict[str, Any]:
-        """The part of the text from `after` on, of the state that an earlier part was of: `next` is what to
-        pass as `after` for the next part, None at the end.
+        """The part of the text from `after` on, of the state that an earlier part was of: `next` is
+        what to pass as `after` for the next part, None at the end.
 
         Raises Busy if the graph changed since that earlier part.
         """
@@ -216,7 +219,9 @@ class ExchangeCommands:
 
     @EXCHANGE.command(_verified_text, seconds=MODEL_SECONDS)
     async def chain(self) -> dict[str, Any]:
-        """Verify the log of what happened to the graph, and that what others said is what was logged."""
+        """Verify the log of what happened to the graph, and that what others said is what was
+        logged.
+        """
         found = await self._exchange.logged()
         return {
             "kept": self._exchange.is_logged,

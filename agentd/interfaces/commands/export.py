@@ -48,8 +48,8 @@ class ExportCommands:
         *,
         after: Annotated[int, Param(least=0)] = 0,
     ) -> dict[str, Any]:
-        """Rows of one kind, those left out that the client has already: `next` is what to pass as `after`
-        for the next page, None at the end.
+        """Rows of one kind, those left out that the client has already: `next` is what to pass as
+        `after` for the next page, None at the end.
         """
         if what == "images":
             return await self._image(after)

@@ -167,7 +167,9 @@ class ChangeCommands:
         *,
         dry_run: Annotated[bool, Param("Only say what would be done.", ("--dry-run",))] = False,
     ) -> dict[str, Any]:
-        """Look for what is said twice, no longer so, or stale, as it is done once a day, and put it aside."""
+        """Look for what is said twice, no longer so, or stale, as it is done once a day, and put it
+        aside.
+        """
         return await self._validate(dry_run)
 
     @FACT_CHANGES.slash(
@@ -186,7 +188,9 @@ class ChangeCommands:
             case _:
                 raise InvalidRequest(
                     f"undo: {text.strip()[:50]!r} is no change's number",
-                    cure="`agentd facts changes` has the numbers; /undo alone means the newest here",
+                    cure=(
+                        "`agentd facts changes` has the numbers; /undo alone means the newest here"
+                    ),
                 )
         return "\n".join(_taken_back_lines(done))
 

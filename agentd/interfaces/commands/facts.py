@@ -92,8 +92,8 @@ class FactCommandService(Protocol):
         session: SessionKey = ...,
         typed: str = "",
     ) -> ErasureReport:
-        """Erase facts and what says them, mentions by their numbers, and what was typed to ask for it.
-        Raises NotFound.
+        """Erase facts and what says them, mentions by their numbers, and what was typed to ask for
+        it. Raises NotFound.
         """
 
     async def preview(self, fact_ids: Sequence[str]) -> ErasureReport:
@@ -194,7 +194,9 @@ class FactCommands:
             bool, Param("Only say what would be erased, and what stays.", ("--dry-run",))
         ] = False,
     ) -> dict[str, Any]:
-        """Erase a fact and what says it wherever agentd keeps it; other lines that mention it are listed."""
+        """Erase a fact and what says it wherever agentd keeps it; other lines that mention it are
+        listed.
+        """
         matches = await self._service.matching(query, every=all)
         named = matches.all_sure if all else certainly_meant(matches, query)
         if not named:  # nothing is done where several facts may be meant
@@ -330,7 +332,10 @@ def _erased_lines(report: ErasureReport) -> Iterator[str]:
     if report.backups:
         yield f"Copies that may still hold it: {', '.join(report.backups)}."
     if report.pending:
-        yield f"Still to be erased: {', '.join(report.pending)}. `agentd status` says when it is done."
+        yield (
+            f"Still to be erased: {', '.join(report.pending)}. `agentd status` "
+            "says when it is done."
+        )
 
 
 GRAPH = Group("facts")
@@ -347,7 +352,8 @@ class GraphCommands:
     def __init__(self, graph: GraphAnswers) -> None:
         self._graph = graph
 
-    # Both are shown by functions of the command line: what reads or draws the graph is loaded with them alone.
+    # Both are shown by functions of the command line: what reads or draws the graph is loaded with
+    # them alone.
 
     @GRAPH.command(fields)
     async def query(

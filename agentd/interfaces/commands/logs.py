@@ -218,7 +218,9 @@ class LogCommands:
         origin: _Origin = "",
         level: _Level = "",
     ) -> dict[str, Any]:
-        """Send records behind a place of an earlier answer, and all that come, until the client leaves."""
+        """Send records behind a place of an earlier answer, and all that come, until the client
+        leaves.
+        """
         book, wanted = self._book(), WantedLines(session, turn, origin, level)
         while True:
             page = await asyncio.to_thread(book.since, after, wanted)

@@ -123,9 +123,9 @@ class MemoryCommands:
         embedder: Callable[[], Mapping[str, str]] = dict,
         problems: Callable[[], Sequence[Problem]] = tuple,
     ) -> None:
-        """`export` makes a quicker form of the embedder's model, and says what it made; `erase` masks words
-        wherever agentd wrote them, and `preview` tells which that would be; `embedder` answers `{provider, why}`, and `problems` are those of the
-        index and what it is made from.
+        """`export` makes a quicker form of the embedder's model, and says what it made; `erase`
+        masks words wherever agentd wrote them, and `preview` tells which that would be; `embedder`
+        answers `{provider, why}`, and `problems` are those of the index and what it is made from.
         """
         self._workspace = workspace
         self._recall = recall
@@ -222,7 +222,8 @@ class MemoryCommands:
         content: Annotated[
             str,
             Param(
-                "The text; `-` reads standard input. Put `--` before a text that begins with a dash."
+                "The text; `-` reads standard input. Put `--` before a text "
+                "that begins with a dash."
             ),
         ] = "",
         *,
@@ -282,7 +283,10 @@ class MemoryCommands:
         export_onnx: Annotated[
             bool,
             Param(
-                "Instead, make a quicker form of the model behind the vectors; used after a restart.",
+                (
+                    "Instead, make a quicker form of the model behind the vectors; "
+                    "used after a restart."
+                ),
                 ("--export-onnx",),
             ),
         ] = False,

@@ -24,7 +24,9 @@ OFFERS = Group("facts")
 
 _NOT_KEPT = {
     Decision.DENY: "the user did not want this remembered",
-    Decision.UNASKED: "nobody was there who could have been asked: the user has to have `agentd chat` open",
+    Decision.UNASKED: (
+        "nobody was there who could have been asked: the user has to have `agentd chat` open"
+    ),
 }
 
 
@@ -58,8 +60,8 @@ class OfferCommands:
         text: Annotated[str, Param(length=(1, 1000))],
         client: Annotated[str, Param(length=(0, 200))] = "",
     ) -> dict[str, Any]:
-        """Ask the owner whether a sentence is to be kept, and keep it byte for byte if it is. `client` is
-        what the program that offers it calls itself.
+        """Ask the owner whether a sentence is to be kept, and keep it byte for byte if it is.
+        `client` is what the program that offers it calls itself.
         """
         sentence = " ".join(text.split())
         if not sentence or spell_out(sentence) != sentence:
@@ -85,7 +87,10 @@ class OfferCommands:
 def _question(sentence: str, client: str) -> Approval:
     name = " ".join(client.split())[:50]
     return Approval(
-        f"Remember what another program says of you{f' (it calls itself “{name}”)' if name else ''}",
+        (
+            "Remember what another program says of "
+            f"you{f' (it calls itself “{name}”)' if name else ''}"
+        ),
         hashlib.sha256(f"offer\0{sentence}".encode(errors="replace")).hexdigest(),
         new_text=sentence,
         warnings=("these are words of another program, and no model of yours has checked them",),

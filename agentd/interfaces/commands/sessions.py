@@ -128,7 +128,10 @@ def _is_unsaved(result: dict[str, Any]) -> bool:
 
 def _deleted_text(result: dict[str, Any]) -> str:
     done = "is empty now" if result["kept"] else "is erased"
-    return f"{result['key']} {done}; notes made from it stay in your workspace, and old backups hold it"
+    return (
+        f"{result['key']} {done}; notes made from it stay in your workspace, "
+        "and old backups hold it"
+    )
 
 
 class SessionCommands:
@@ -222,8 +225,8 @@ class SessionCommands:
         more: bool = False,
         chosen: bool = False,
     ) -> dict[str, Any]:
-        """Bring in transcripts, ours, OpenClaw's or RustyClaw's; each becomes the session that its file is
-        named for, as `agentd export` names them, or else `chat:<file name>`.
+        """Bring in transcripts, ours, OpenClaw's or RustyClaw's; each becomes the session that its
+        file is named for, as `agentd export` names them, or else `chat:<file name>`.
         """
         return await self._importer.take(caller, key, lines, more=more, chosen=chosen)
 
@@ -260,7 +263,9 @@ class SessionCommands:
 
     @SESSIONS.command(_prompt_text)
     async def prompt(self, key: _MainKey) -> dict[str, Any]:
-        """Show what the next message would be sent with: system prompt, tools, and what stands before it."""
+        """Show what the next message would be sent with: system prompt, tools, and what stands
+        before it.
+        """
         session = await self._existing(key)
         prompt = await self._turns.preview(session)
         *before, message = prompt.messages

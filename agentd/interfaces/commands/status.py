@@ -51,9 +51,9 @@ class StatusParts(Struct, frozen=True):
     `started` is the clock's monotonic second at which the daemon began. `provider` returns `{kind,
     model, why, effective_window}`, `compaction` the last one or None, `embedder` `{provider, why}`,
     `graph` `{enabled, concepts, facts, episodes, consolidated}`, `facts` `{active, proposed,
-    refused, waiting, merged}`, empty while facts are off. `loop` returns the delays of the event loop,
-    `sessions` the given number of last used sessions, `alerts` for each sink what `agentd alerts
-    sinks` shows. `refused` returns why the budget would refuse every message, or None.
+    refused, waiting, merged}`, empty while facts are off. `loop` returns the delays of the event
+    loop, `sessions` the given number of last used sessions, `alerts` for each sink what `agentd
+    alerts sinks` shows. `refused` returns why the budget would refuse every message, or None.
     """
 
     version: str
@@ -228,7 +228,10 @@ def _index(index: dict[str, Any]) -> str:
     why = f" ({index['why']})" if index.get("why") else ""
     lacks = index.get("reason")
     reason = f"; {_SHORTFALLS.get(lacks, words(lacks))}" if lacks else ""
-    return f"{counts}; {index.get('state')}, embedder {model_names(str(index.get('embedder')))}{why}{reason}"
+    return (
+        f"{counts}; {index.get('state')}, embedder "
+        f"{model_names(str(index.get('embedder')))}{why}{reason}"
+    )
 
 
 def model_names(embedder: str) -> str:
@@ -250,7 +253,10 @@ def _facts(facts: dict[str, Any]) -> str:
     unread = facts.get("waiting", 0)
     told = f"{counts}, {counted(unread, 'conversation')} to be read" if unread else counts
     if merged := facts.get("merged", 0):
-        told += f"; the last review merged {merged} into others: `agentd facts changes`, `facts undo ID`"
+        told += (
+            f"; the last review merged {merged} into others: `agentd facts "
+            "changes`, `facts undo ID`"
+        )
     refused = facts.get("refused") or {}
     why = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in refused.items())
     return f"{told}; not kept: {why}" if why else told

@@ -52,8 +52,8 @@ def _logout_text(result: Mapping[str, Any]) -> str:
     if not result["logged_out"]:
         return f"there was no login to {result['server']}"
     return (
-        f"logged out of {result['server']}: the login is deleted here. The service may list it until you"
-        " withdraw it there"
+        f"logged out of {result['server']}: the login is deleted here. The service may list it "
+        "until you withdraw it there"
     )
 
 
@@ -69,8 +69,8 @@ class LoginCommands:
         server: Annotated[str, Param('A server with auth = "oauth".', metavar="NAME")],
         port: Annotated[int, Param(least=1, most=65_535)],
     ) -> dict[str, Any]:
-        """Log in to a server of tools. The address to go to is printed; the answer comes back to a port of this
-        machine, so the browser has to run here, or reach that port (`ssh -L`).
+        """Log in to a server of tools. The address to go to is printed; the answer comes back to a
+        port of this machine, so the browser has to run here, or reach that port (`ssh -L`).
         """
         url = await self._logins.begin(server, f"http://127.0.0.1:{port}/callback")
         return {"server": server, "url": url, "host": urlsplit(url).hostname or ""}

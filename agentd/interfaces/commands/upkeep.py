@@ -48,7 +48,10 @@ def link_lines(result: dict[str, Any]) -> tuple[str, ...]:
         return ()
     more = ", …" if count > len(result["left_out"]) else ""
     names = f"{', '.join(result['left_out'])}{more}"
-    cure = "what they lead to is not in it, and agentd does not read it: put the files themselves there"
+    cure = (
+        "what they lead to is not in it, and agentd does not read it: put the "
+        "files themselves there"
+    )
     return (f"without {counted(count, 'link')} ({names}): {cure}",)
 
 

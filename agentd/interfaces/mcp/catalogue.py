@@ -158,7 +158,9 @@ class ToolListing(Struct, frozen=True):
 # The tool that agentd adds to the tools of a server that has resources.
 RESOURCE_TOOL: Mapping[str, Any] = {
     "name": "read_resource",
-    "description": "Read a resource of this server; `@NAME:URI` in the user's words means that URI.",
+    "description": (
+        "Read a resource of this server; `@NAME:URI` in the user's words means that URI."
+    ),
     "inputSchema": {
         "type": "object",
         "properties": {"uri": {"type": "string"}},

@@ -96,7 +96,8 @@ class ClientServers:
         self._welcome(session, servers)
         self._digests[session] = digest
         tell(
-            f"In this conversation the MCP servers {', '.join(servers)} are used, asked call by call."
+            f"In this conversation the MCP servers {', '.join(servers)} are "
+            "used, asked call by call."
         )
 
     def _welcome(self, session: SessionKey, servers: Mapping[str, McpServer]) -> None:

@@ -39,8 +39,8 @@ class HttpBounds:
             self._events = self._bytes = 0
 
     async def answered(self, response: httpx2.Response) -> None:
-        """Wrap the body so that it is counted. Raises BoundsExceeded if the answer declares a size beyond
-        the bound or is compressed, in which case its size is unknown.
+        """Wrap the body so that it is counted. Raises BoundsExceeded if the answer declares a size
+        beyond the bound or is compressed, in which case its size is unknown.
         """
         if int(response.headers.get("content-length", 0)) > _BODY:
             self.break_off(_TOO_LARGE)
@@ -52,8 +52,8 @@ class HttpBounds:
         response.stream = _Counted(response.stream, self, is_stream=is_stream)
 
     def count(self, size: int, events: int) -> None:
-        """Add bytes and ends of events. Raises BoundsExceeded beyond the bounds; the SDK bounds a single
-        event.
+        """Add bytes and ends of events. Raises BoundsExceeded beyond the bounds; the SDK bounds a
+        single event.
         """
         self._bytes += size
         self._events += events

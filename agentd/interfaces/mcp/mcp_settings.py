@@ -46,8 +46,10 @@ class McpServer(Settings):
     )
     secrets: dict[str, SecretPlace] = Field(
         {},
-        description="variables whose values are secrets, and where they stand: the name of a variable,"
-        ' "credential:NAME" or "file:PATH"',
+        description=(
+            "variables whose values are secrets, and where they stand: the name of a variable, "
+            '"credential:NAME" or "file:PATH"'
+        ),
     )
     bearer: SecretPlace = Field(
         "", description="where the token for `url` stands, written like a secret"
@@ -176,7 +178,9 @@ class McpSettings(Settings):
         1500,
         ge=600,
         le=200_000,
-        description="of these tools prompts carry at most so much; what does not fit is found by a search",
+        description=(
+            "of these tools prompts carry at most so much; what does not fit is found by a search"
+        ),
     )
     servers: Annotated[
         dict[str, McpServer],

@@ -215,7 +215,10 @@ def _calls(tools: Sequence[McpTool], room: int) -> Iterator[ToolSpec]:
     """Yield the specs of `tool_call` that fit into `room` bytes, the most detailed first; the last
     one, which always comes, only counts the tools by server.
     """
-    head = f"Call a tool of another program: `tool` by name, `input` what it takes. {SEARCH} tells more."
+    head = (
+        "Call a tool of another program: `tool` by name, `input` what it takes. "
+        f"{SEARCH} tells more."
+    )
     lines: list[str] = []
     for most in _LINES if len(tools) <= _LISTED else ():
         lines = [_line(tool, most) for tool in tools]

@@ -60,8 +60,8 @@ def dial(
     grace: float = _GRACE,
     store: LoginStore | None = None,
 ) -> SessionOpener:
-    """Return the SessionOpener of a server: over a program, or over HTTP with a bearer token or the login in
-    `store`. Secrets are looked up at each start and added to `redactor`.
+    """Return the SessionOpener of a server: over a program, or over HTTP with a bearer token or the
+    login in `store`. Secrets are looked up at each start and added to `redactor`.
 
     Opening a session raises ServerFault if a secret or a login is missing, or the server cannot be
     reached.

@@ -145,8 +145,8 @@ class SdkLink:
             show(f"{counted} {message or ''}".strip())
 
         params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
-        # Not the session's own call: it would check the answer by a schema of the server's, which may
-        # hold patterns that take for ever.
+        # Not the session's own call: it would check the answer by a schema of the server's, which
+        # may hold patterns that take for ever.
         request = types.CallToolRequest(params=params)
         open_call = _OpenCall(fill)
         self._calls.append(open_call)
@@ -225,8 +225,8 @@ class SdkLink:
 
 
 class _Dispatcher(JSONRPCDispatcher[Any]):
-    """Leaves tools that the protocol does not allow out of a server's lists: the SDK refuses a whole
-    list for one of them.
+    """Leaves tools that the protocol does not allow out of a server's lists: the SDK refuses a
+    whole list for one of them.
     """
 
     def __init__(self, read: Any, write: Any) -> None:

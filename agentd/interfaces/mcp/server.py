@@ -193,14 +193,14 @@ class ToolServer:
         alike = len(self.entries()) - len({tool_name(f"{self.name}.{t}") for t in self.entries()})
         if skipped := self.catalogue.listing.skipped + alike:
             text = (
-                f"{skipped} tools of the MCP server {self.name} are not offered: too many, misnamed,"
-                " or named alike as services spell and cut names"
+                f"{skipped} tools of the MCP server {self.name} are not offered: too many, "
+                "misnamed, or named alike as services spell and cut names"
             )
             found.append(Problem("mcp_skipped", text, "have the server offer fewer tools"))
         if malformed := self.catalogue.listing.malformed:
             text = (
-                f"tools of the MCP server {self.name} are left out, since the protocol does not allow"
-                f" what it says of them: {', '.join(malformed[:5])}"
+                f"tools of the MCP server {self.name} are left out, since the protocol does not "
+                f"allow what it says of them: {', '.join(malformed[:5])}"
             )
             cure = "have them corrected by whoever makes the server; its other tools work"
             found.append(Problem("mcp_malformed", text, cure))

@@ -87,8 +87,9 @@ def _which(facts: Sequence[Fact]) -> ToolOutput:
         return ToolOutput("No fact says that; nothing was erased.")
     lines = "\n".join(f"{fact.id}: {fact.text}" for fact in facts[:_MOST])
     return ToolOutput(
-        "Nothing was erased yet: it is not certain which fact is meant. Call forget with ids and this"
-        f" query if the user's words say which of these, else show him these and ask:\n{lines}"
+        "Nothing was erased yet: it is not certain which fact is meant. Call forget with ids and "
+        "this query if the user's words say which of these, else show him these and ask:\n"
+        f"{lines}"
     )
 
 

@@ -11,8 +11,8 @@ from agentd.memory.graph.service import GraphService
 
 _SPEC = ToolSpec(
     "graph_recall",
-    "Facts over several steps, like 'my sister's employer's city', not in front of you. Ask in the user's"
-    " words.",
+    "Facts over several steps, like 'my sister's employer's city', not in front of you. Ask "
+    "in the user's words.",
     {
         "type": "object",
         "properties": {"query": {"type": "string"}},

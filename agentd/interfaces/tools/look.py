@@ -38,7 +38,8 @@ class LookTool:
                 "additionalProperties": False,
             },
             Effect.READ_ONLY,
-            is_guarded=True,  # whoever has it called: the entry is looked at, with tools it might have anyway
+            # whoever has it called: the entry is looked at, with tools it might have anyway
+            is_guarded=True,
         )
 
     async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:

@@ -57,17 +57,27 @@ EMPTY: Mapping[str, str] = {
     EmptyReason.BUDGET: "Something matches, but it is longer than max_tokens.",
     EmptyReason.SCOPE: "These sources cannot be searched from this session.",
     SearchShortfall.INDEXING: "Nothing matches so far, but the index is still being built.",
-    SearchShortfall.WARMING: "No word of it stands anywhere; search by meaning is still being loaded.",
-    SearchShortfall.VECTORS_MISSING: "Nothing matches so far, but not all is ready for search by meaning.",
-    SearchShortfall.EMBEDDER_DOWN: "No word of it stands anywhere; search by meaning is out of order.",
-    SearchShortfall.EMBEDDER_SLOW: "No word of it stands anywhere; search by meaning took too long.",
+    SearchShortfall.WARMING: (
+        "No word of it stands anywhere; search by meaning is still being loaded."
+    ),
+    SearchShortfall.VECTORS_MISSING: (
+        "Nothing matches so far, but not all is ready for search by meaning."
+    ),
+    SearchShortfall.EMBEDDER_DOWN: (
+        "No word of it stands anywhere; search by meaning is out of order."
+    ),
+    SearchShortfall.EMBEDDER_SLOW: (
+        "No word of it stands anywhere; search by meaning took too long."
+    ),
 }
 DEGRADED: Mapping[str, str] = {
     EmptyReason.BUDGET: "The best of what matches is longer than max_tokens and is left out.",
     SearchShortfall.INDEXING: "The index is still being built.",
     SearchShortfall.WARMING: "Found by words alone; search by meaning is still being loaded.",
     SearchShortfall.VECTORS_MISSING: "Not all is ready for search by meaning yet.",
-    SearchShortfall.EMBEDDER_DOWN: "The best search by meaning is out of order: try the words that may stand there.",
+    SearchShortfall.EMBEDDER_DOWN: (
+        "The best search by meaning is out of order: try the words that may stand there."
+    ),
     SearchShortfall.EMBEDDER_SLOW: "The best search by meaning took too long and was left out.",
 }
 
@@ -125,4 +135,7 @@ def _as_text(hit: Hit) -> str:
     if hit.newer:
         told += f"; older, see {hit.newer}"
     text = chunk.text if len(chunk.text) <= _CHARS else f"{chunk.text[:_CHARS]} […]"
-    return f"{lines_heading(chunk.path, chunk.start_line, chunk.end_line)} ({told})\n{in_backticks(text)}"
+    return (
+        f"{lines_heading(chunk.path, chunk.start_line, chunk.end_line)} "
+        f"({told})\n{in_backticks(text)}"
+    )

@@ -59,8 +59,9 @@ _MOST_WARNINGS = 10  # shown with one question
 _SELF = SessionKey("memory_write")
 _SPEC = ToolSpec(
     "memory_write",
-    "Write memory. target: daily_log (default), memory, heartbeat, bootstrap or an .md path. Appends; "
-    "append=false replaces, old_string/new_string patch (read first). Empty content ends bootstrap.",
+    "Write memory. target: daily_log (default), memory, heartbeat, bootstrap or an .md path. "
+    "Appends; append=false replaces, old_string/new_string patch (read first). Empty content ends "
+    "bootstrap.",
     {
         "type": "object",
         "properties": {

@@ -50,7 +50,10 @@ def _check_name(name: str) -> None:
 def _checked_hosts(hosts: tuple[str, ...]) -> tuple[str, ...]:
     for host in hosts:
         if not _HOST.fullmatch(host):
-            msg = f'{host!r} is no name of a host; write it like "example.org", which means what is below it, too'
+            msg = (
+                f'{host!r} is no name of a host; write it like "example.org", which means '
+                "what is below it, too"
+            )
             raise ValueError(msg)
     return hosts
 
@@ -87,7 +90,9 @@ class WebSearchSettings(Settings):
     )
     key: SecretPlace = Field(
         "",
-        description='where its key stands: the name of a variable, "credential:NAME" or "file:PATH"',
+        description=(
+            'where its key stands: the name of a variable, "credential:NAME" or "file:PATH"'
+        ),
     )
     timeout: PositiveDuration = Field(timedelta(seconds=15), description="how long it may take")
 

@@ -206,9 +206,9 @@ class FactsService:
         return await self._book.reject(fact_ids)
 
     async def counts(self) -> dict[str, Any]:
-        """Return `{active, proposed, refused: {reason: n}, waiting, merged}`: the numbers of facts, of
-        operations refused since the start, of conversations waiting to be read, and of facts that
-        the last daily review merged into others.
+        """Return `{active, proposed, refused: {reason: n}, waiting, merged}`: the numbers of facts,
+        of operations refused since the start, of conversations waiting to be read, and of facts
+        that the last daily review merged into others.
         """
         statuses = Counter(fact.status for fact in await self._book.all())
         refused = Counter(self._book.not_kept)

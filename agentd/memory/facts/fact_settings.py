@@ -36,8 +36,10 @@ class FactsSettings(Settings):
         1_000,
         ge=0,
         le=20_000,
-        description="while all facts fit into so many tokens every turn is told all of them; beyond it,"
-        " and with 0, those that a message has to do with",
+        description=(
+            "while all facts fit into so many tokens every turn is told all of them; beyond it, "
+            "and with 0, those that a message has to do with"
+        ),
     )
     max_results: int = Field(
         10, ge=1, le=50, description="facts that a message is told with at most; none is fine"

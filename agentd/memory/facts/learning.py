@@ -295,8 +295,8 @@ class Learning:
         )
         self._skipped = Problem(
             "facts_skipped",
-            f"Messages {passage.first} to {passage.last} of session {passage.session!r} were not read "
-            f"for facts: {reason}, {TRIES} times.",
+            f"Messages {passage.first} to {passage.last} of session {passage.session!r} were not "
+            f"read for facts: {reason}, {TRIES} times.",
             "Say again what matters of them, beginning with “remember that”.",
         )
         return True

@@ -222,8 +222,8 @@ class Proposals:
         problem = ""
         if len(after) > max(self._cap, len(view.text)):
             problem = (
-                f"{wish.path} would be longer than the {self._cap:,} characters that prompts carry: "
-                "shorten it first"
+                f"{wish.path} would be longer than the {self._cap:,} characters that prompts "
+                "carry: shorten it first"
             )
         named = f"{wish.path}\n{view.digest}\n{after}"
         return Proposal(

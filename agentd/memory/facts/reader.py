@@ -265,7 +265,9 @@ class PassageReader:
         if not is_split and not is_list(answer.text):
             raise ProviderError(
                 "The model's answer holds no list of facts.",
-                cure="It is asked again later; if it stays, choose another [facts] extraction_model.",
+                cure=(
+                    "It is asked again later; if it stays, choose another [facts] extraction_model."
+                ),
                 kind="unreadable",
             )
         items, dropped = await asyncio.to_thread(wire.read, answer.text)

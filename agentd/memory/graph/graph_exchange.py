@@ -134,14 +134,17 @@ class Exchange:
         withdrawn or forgotten here comes in again.
 
         Additions come first, withdrawals second: after a failure in between, take the message
-        again. Raises GraphError, and changes nothing, for a text that `read_message` refuses, a message
-        of this agent itself, a trust outside (0, 1], and a name that is invalid or belongs to
-        somebody else; InvalidRequest if no space is shared.
+        again. Raises GraphError, and changes nothing, for a text that `read_message` refuses, a
+        message of this agent itself, a trust outside (0, 1], and a name that is invalid or belongs
+        to somebody else; InvalidRequest if no space is shared.
         """
         if not self._sharing.scopes:
             raise InvalidRequest(
                 "nothing is shared with anybody, so nothing is taken in",
-                cure="name a space in `spaces` of the [graph] table of config.toml, then `agentd restart`",
+                cure=(
+                    "name a space in `spaces` of the [graph] table of config.toml, "
+                    "then `agentd restart`"
+                ),
             )
         now = self._clock.now()
         message = await asyncio.to_thread(read_message, text, self._sharing.scopes, now)

@@ -21,7 +21,9 @@ class GraphSettings(Settings):
     )
     spaces: tuple[str, ...] = Field(
         (),
-        description='what facts may be shared with other agents under, such as ["team"]; none: nothing is',
+        description=(
+            'what facts may be shared with other agents under, such as ["team"]; none: nothing is'
+        ),
     )
     chain: bool = Field(
         False, description="log what happens to the graph in a chain that nobody can change unseen"
@@ -29,7 +31,9 @@ class GraphSettings(Settings):
 
     key_file: Annotated[FilePath, ActsOutside("is read as a key")] = Field(
         "",
-        description="file of mode 0600 with the key of Sign and Verify in `.0` programs; empty: none",
+        description=(
+            "file of mode 0600 with the key of Sign and Verify in `.0` programs; empty: none"
+        ),
     )
 
     @field_validator("spaces")

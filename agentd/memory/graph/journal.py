@@ -90,7 +90,10 @@ class Verdict(Struct, frozen=True):
             what = f"entry {self.bad} of {LOG}" if self.bad else HEAD
             raise StorageCorrupt(
                 f"the chain of the graph is not as it was written: {what}: {self.why}",
-                cure=f"put {LOG} and {HEAD} back from a backup, or move both away to begin a new chain",
+                cure=(
+                    f"put {LOG} and {HEAD} back from a backup, or move both away "
+                    "to begin a new chain"
+                ),
             )
 
 

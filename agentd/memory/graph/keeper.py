@@ -237,7 +237,10 @@ class GraphKeeper:
             text = f"{ALIASES} is not used: {self._mistake.message}"
             found.append(Problem("graph_aliases", text, self._mistake.cure))
         if self._unfit:
-            text = f"facts whose words are no labels are not in the graph: {', '.join(self._unfit[:_SHOWN])}"
+            text = (
+                "facts whose words are no labels are not in the graph: "
+                f"{', '.join(self._unfit[:_SHOWN])}"
+            )
             found.append(Problem("graph_unfit", text, "say them in other words"))
         if self._failure is not None:
             text = f"the graph is not level with the facts: {self._failure.message}"

@@ -4,7 +4,8 @@
 
     query      = "FIND" kind { clause }             each clause at most once, in any order
     kind       = "concept" | "concepts" | "fact" | "facts" | "path" | "paths"
-    clause     = "WHERE" condition | "FROM" name { "," name } | "BY" way | "DEPTH" number | "LIMIT" number
+    clause     = "WHERE" condition | "FROM" name { "," name } | "BY" way
+               | "DEPTH" number | "LIMIT" number
     way        = "paths" | "breadth" | "activation"
     condition  = conjunct { "OR" conjunct }
     conjunct   = term { "AND" term }
@@ -13,9 +14,9 @@
                | number-field ( "=" | "!=" | "<" | "<=" | ">" | ">=" ) number
     name       = word | number | quoted
 
-Keywords, ways and fields are read without case. A word has no blanks and none of `" = ! < > ( ) ,` in it; any
-other name stands in double or single quotes, in which a backslash takes the next character as it is. A
-keyword that is meant as a name is quoted too.
+Keywords, ways and fields are read without case. A word has no blanks and none of `" = ! < > ( ) ,`
+in it; any other name stands in double or single quotes, in which a backslash takes the next
+character as it is. A keyword that is meant as a name is quoted too.
 """
 
 from __future__ import annotations

@@ -83,8 +83,8 @@ class Recollection:
         """Answer a query (agentd/memory/graph/query.py), the best rows first.
 
         Concepts and paths are found by their best path, facts once each; the way of the query
-        (`TraversalMode`) decides which path is best, and the score. Raises QueryError for a text that is no
-        query and for a query without a start, GraphError for an invalid name.
+        (`TraversalMode`) decides which path is best, and the score. Raises QueryError for a text
+        that is no query and for a query without a start, GraphError for an invalid name.
         """
         asked = parse(query) if isinstance(query, str) else query
         resolve = self._resolver(scopes)

@@ -115,7 +115,10 @@ class Sharing:
         if not self._is_fed:
             raise FactsOff(
                 "facts are switched off: no more of them are shared",
-                cure="set `enabled = true` in the [facts] table of config.toml, then `agentd restart`",
+                cure=(
+                    "set `enabled = true` in the [facts] table of config.toml, "
+                    "then `agentd restart`"
+                ),
             )
         async with self._lock:
             shares, known = await self._level()

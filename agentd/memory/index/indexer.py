@@ -93,8 +93,8 @@ class Indexer:
         self._wake.set()
 
     def hint(self) -> None:
-        """Have the notes scanned soon, because they may have changed; a change that a scan has found
-        before then needs no other.
+        """Have the notes scanned soon, because they may have changed; a change that a scan has
+        found before then needs no other.
         """
         self._due |= _Due.NOTES
         self._wake.set()
@@ -137,8 +137,8 @@ class Indexer:
         await self.wait_idle()
 
     async def level_notes(self) -> None:
-        """Scan and index all notes if a scan is cheap, or if notes have changed, or may have changed
-        unnoticed, since the last scan. Raises StorageError.
+        """Scan and index all notes if a scan is cheap, or if notes have changed, or may have
+        changed unnoticed, since the last scan. Raises StorageError.
         """
         await self._notes.level()
 

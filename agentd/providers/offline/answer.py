@@ -1,8 +1,9 @@
 """Choose the lines of memory that answer a question, and word the answer. Pure.
 
 A line answers when it has enough of the question's telling words, at least one of them specific;
-what it states is read a sentence at a time, and the questions in it are no answer. A fact that surely answers is the whole answer. Otherwise lines are quoted with their places, facts
-before notes before conversations and newer before older, so that the reader can judge them.
+what it states is read a sentence at a time, and the questions in it are no answer. A fact that
+surely answers is the whole answer. Otherwise lines are quoted with their places, facts before notes
+before conversations and newer before older, so that the reader can judge them.
 """
 
 from __future__ import annotations
@@ -190,7 +191,10 @@ _OTHERS = 2
 _CHARS = 400  # shown of one line
 _USER = re.compile(r"\bthe user(?:['’]s)?(?!\w)", re.IGNORECASE)  # the wording of facts
 _PAST = re.compile(
-    r"\b(?:before|earlier|previous(?:ly)?|former(?:ly)?|used to|back then|(?<!how )old|früher|vorher|damals)\b",
+    (
+        r"\b(?:before|earlier|previous(?:ly)?|former(?:ly)?|used to|back then|(?<!how )old|früher"
+        r"|vorher|damals)\b"
+    ),
     re.IGNORECASE,
 )
 _UNTIL = re.compile(r"Until \d{4}-\d\d-\d\d: ")  # the beginning of an ended fact
@@ -202,12 +206,15 @@ _ASKED = {
         r"\bwhat(?: is|'s) my (?:full |real )?name|\bwie (?:heiße ich|ist mein name)"
     ),
     ("employer",): re.compile(
-        rf"\bwhere (?:do )?(?:i|we) {_STILL}work{_NOW}|\bwhere (?:am i|i am|i'm) {_STILL}(?:working|employed){_NOW}"
+        rf"\bwhere (?:do )?(?:i|we) {_STILL}work{_NOW}|\bwhere (?:am i|i am|i'm) "
+        rf"{_STILL}(?:working|employed){_NOW}"
         rf"|\b(?:who|what company|which company) (?:do )?i {_STILL}work (?:for|at){_NOW}"
-        rf"|\b(?:what|who|which)(?: is|'s) my (?:current )?(?:employer|company)|\bwo (?:arbeite ich|ich{_NOW} arbeite){_NOW}"
+        r"|\b(?:what|who|which)(?: is|'s) my (?:current )?(?:employer|company)|\bwo (?:arbeite "
+        rf"ich|ich{_NOW} arbeite){_NOW}"
     ),
     ("home", "address"): re.compile(
-        rf"\bwhere (?:do )?(?:i|we) {_STILL}live{_NOW}|\bwhere (?:am i|i am|i'm) {_STILL}(?:living|based){_NOW}"
+        rf"\bwhere (?:do )?(?:i|we) {_STILL}live{_NOW}|\bwhere (?:am i|i am|i'm) {_STILL}(?:living"
+        rf"|based){_NOW}"
         rf"|\bwo (?:(?:wohne|lebe) ich|ich{_NOW} (?:wohne|lebe)){_NOW}"
     ),
 }

@@ -37,7 +37,8 @@ _CLOCK = re.compile(r"\[Now: \w+ (\d{4}-\d{2}-\d{2} \d{2}:\d{2})[^\]\n]{0,40}\]\
 _FENCE = '<data source="'
 # Sections of facts: in the system prompt for the session, in a message for those relevant to it.
 _TOLD = re.compile(
-    r"^## (?:What is known about the user|Changes to what is known about the user|Relevant Memories)\n"
+    r"^## (?:What is known about the user|Changes to what is known about the user"
+    r"|Relevant Memories)\n"
     r'(?s:.{0,4000}?)^<data source="agentd, facts the user told">\n(?P<facts>(?s:.*?))^</data>$',
     re.MULTILINE,
 )

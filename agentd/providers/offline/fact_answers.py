@@ -19,7 +19,8 @@ _KEPT_BY_USER = "The user wants to keep this."
 _ANSWER_CHARS = 100  # longest reply to “which one?”; a longer text is about something else
 _MOST = 10  # facts that are offered
 _NONE = re.compile(
-    r"(?:no(?:ne|thing|pe)?|neither|keep\b.{0,30}|stop|cancel|never ?mind|nein|nichts|kein\w{0,2})(?: .{0,20})?"
+    r"(?:no(?:ne|thing|pe)?|neither|keep\b.{0,30}|stop|cancel|never ?mind|nein|nichts"
+    r"|kein\w{0,2})(?: .{0,20})?"
 )
 _EACH = re.compile(r"(?:all|both)(?: of (?:them|these|those))?|alle(?: \w+)?|beide")
 _PLACES = (
@@ -27,7 +28,8 @@ _PLACES = (
     "4|fourth|vierte|vierten", "5|fifth|fünfte|fünften",
 )  # fmt: skip
 _FILLER = re.compile(
-    r"\b(?:number|nummer|the|a|an|ones?|of|them|these|those|my|our|please|that|is|it|about|with|called|named|das|der|die"
+    r"\b(?:number|nummer|the|a|an|ones?|of|them|these|those|my|our|please|that|is|it|about|with"
+    r"|called|named|das|der|die"
     r"|den|mit|meinen?|bitte|i|mean|meant|ich|user|s)\b"
 )
 _HIMSELF = ("The user wrote it himself here, where it stays", phrases.WROTE_YOURSELF)

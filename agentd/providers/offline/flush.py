@@ -31,7 +31,8 @@ _LONG = 6_000  # a message above this is pasted text: only its plain statements 
 _ORDERED, _OWN, _TELLING = 0, 1, 2  # ranks: what goes first when there is too much
 _FENCE = re.compile(r'<data source="[^"\n]{0,200}">.*?(?:</data>|\Z)|```.*?(?:```|\Z)', re.DOTALL)
 _OWN_WORDS = re.compile(
-    r"\b(?:i|i['’](?:m|ve|ll|d)|my|mine|me|we|our|us|ich|mir|mein\w{0,2}|wir|unser\w{0,2}|je|j['’]\w|mon|ma|mes"
+    r"\b(?:i|i['’](?:m|ve|ll|d)|my|mine|me|we|our|us|ich|mir|mein\w{0,2}|wir|unser\w{0,2}|je"
+    r"|j['’]\w|mon|ma|mes"
     r"|nous|notre|yo|mi|mis|nosotros|nuestr[oa]|decided|decision|prefers?|always|never|deadline"
     r"|let['’]s|agreed|must|remember|forget)\b",
     re.IGNORECASE,

@@ -95,7 +95,8 @@ _ADD = re.compile(
     re.IGNORECASE,
 )
 _REMIND = re.compile(
-    r"(?P<time>(?:every|each|in|on|at|tomorrow|today|tonight|daily|weekly)\b.{1,60}? ,?|)(?:please )?"
+    r"(?P<time>(?:every|each|in|on|at|tomorrow|today|tonight|daily|weekly)\b.{1,60}? ,?"
+    r"|)(?:please )?"
     r"(?:remind me|set (?:me )?a reminder)(?P<link> (?:to|about|of|that|for))?:? (?P<task>.+)",
     re.IGNORECASE,
 )
@@ -127,33 +128,48 @@ _NOTIFY = re.compile(
 )
 _FORGET = re.compile(
     r"(?:forget|erase|delete|remove|vergiss)"
-    r"(?:,? (?:that|about|(?:all|everything|what)(?: (?:that )?(?:i|you) (?:said|told you|know|learnt|learned))? (?:about|of)|dass|alles über))?"
+    r"(?:,? (?:that|about|(?:all|everything|what)(?: (?:that )?(?:i|you) (?:said|told you|know"
+    r"|learnt|learned))? (?:about|of)|dass|alles über))?"
     r"(?::)? (?P<topic>.+)",
     re.IGNORECASE | re.DOTALL,
 )
 _NOTE = re.compile(
-    r"note\b|(?:make|take) a note|(?:write|jot)\b|for the record|(?:save|store)\b|notier|anota|apunta",
+    (
+        r"note\b|(?:make|take) a note|(?:write|jot)\b|for the record|(?:save|store)\b|notier|anota"
+        r"|apunta"
+    ),
     re.IGNORECASE,
 )
 _ENTRY = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]|\[[ xX]?\])\s|Remember to\b")
 _SMALL = {
-    SmallTalk.GREETING: "hi|hello|hey|hallo|hola|bonjour|salut|servus|moin|good morning|good evening"
-    "|good afternoon|guten morgen|guten tag|hi there|hello there|hey there|hello agentd|hi agentd"
-    "|how are you|hello how are you|hi how are you|yo|ping",
-    SmallTalk.THANKS: "thanks|thank you|thx|danke|merci|gracias|thanks a lot|thank you very much|ok|okay"
-    "|great|cool|nice|good|perfect|ok thanks|great thanks|never mind|nevermind|bye|goodbye|good night",
+    SmallTalk.GREETING: (
+        "hi|hello|hey|hallo|hola|bonjour|salut|servus|moin|good morning|good evening|good "
+        "afternoon|guten morgen|guten tag|hi there|hello there|hey there|hello agentd|hi "
+        "agentd|how are you|hello how are you|hi how are you|yo|ping"
+    ),
+    SmallTalk.THANKS: (
+        "thanks|thank you|thx|danke|merci|gracias|thanks a lot|thank you very "
+        "much|ok|okay|great|cool|nice|good|perfect|ok thanks|great thanks|never "
+        "mind|nevermind|bye|goodbye|good night"
+    ),
     SmallTalk.WHO: "who are you|what are you|who is this|are you an ai|are you a language model"
     "|what is agentd|wer bist du|qui es tu|quién eres|are you there|what s your name"
     "|what is your name",
-    SmallTalk.HELP: "help|help me|what can you do|what can i say|what do you do|commands|how do you work"
-    "|how does this work|how do i set a key|how do i set up a key|how do i set up a model|hilfe|aide"
-    "|ayuda|was kannst du",
-    SmallTalk.TIME: "what time is it|what s the time|what is the time|what day is it|what day is it today"
-    "|what day is today|what is the date|what s the date|what is today s date|what date is it"
-    "|what is the date today|what time is it now",
-    SmallTalk.KNOWN: "who am i|what do you know about me|what do you know of me|what do you remember about me"
-    "|what have i told you|what have i told you about me|what did i tell you about me|tell me about me"
-    "|wer bin ich|was weißt du über mich|was weißt du von mir",
+    SmallTalk.HELP: (
+        "help|help me|what can you do|what can i say|what do you do|commands|how do you work|how "
+        "does this work|how do i set a key|how do i set up a key|how do i set up a "
+        "model|hilfe|aide|ayuda|was kannst du"
+    ),
+    SmallTalk.TIME: (
+        "what time is it|what s the time|what is the time|what day is it|what day is it "
+        "today|what day is today|what is the date|what s the date|what is today s date|what date "
+        "is it|what is the date today|what time is it now"
+    ),
+    SmallTalk.KNOWN: (
+        "who am i|what do you know about me|what do you know of me|what do you remember about "
+        "me|what have i told you|what have i told you about me|what did i tell you about me|tell "
+        "me about me|wer bin ich|was weißt du über mich|was weißt du von mir"
+    ),
 }
 _FORGET_WHAT = frozenset(
     [
@@ -173,8 +189,10 @@ _FORGET_WHAT = frozenset(
 )
 _BY_WORDS = {text: small for small, texts in _SMALL.items() for text in texts.split("|")}
 _STATES = re.compile(
-    r"\b(?:i|i['’]m|i['’]ve|my|mine|me|we|our|us|ich|mein\w{0,2}|wir|unser\w{0,2}|je|mon|ma|mes|nous|notre"
-    r"|yo|mi|mis|nosotros|nuestr[oa]|is|are|was|were|has|had|have|will|ist|sind|est|sont|es|está)\b",
+    r"\b(?:i|i['’]m|i['’]ve|my|mine|me|we|our|us|ich|mein\w{0,2}|wir|unser\w{0,2}|je|mon|ma|mes"
+    r"|nous|notre"
+    r"|yo|mi|mis|nosotros|nuestr[oa]|is|are|was|were|has|had|have|will|ist|sind|est|sont|es"
+    r"|está)\b",
     re.IGNORECASE,
 )
 

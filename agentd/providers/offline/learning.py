@@ -47,20 +47,24 @@ _KNOWN_HEAD = re.compile(
     r"\[(?P<id>[^\s\[\]]{1,40})(?: since (?P<since>[\d-]{10}))?\]\s?(?P<text>.*)"
 )
 _SAID_HEAD = re.compile(
-    r"\[(?P<number>\d{1,9}) (?P<who>user|agent) (?P<day>\d{4}-\d\d-\d\d)(?: [\d:]{4,8})?\]\s?(?P<text>.*)"
+    r"\[(?P<number>\d{1,9}) (?P<who>user|agent) (?P<day>\d{4}-\d\d-\d\d)(?: "
+    r"[\d:]{4,8})?\]\s?(?P<text>.*)"
 )
 _LEFT_OUT = "[…]"  # stands for the parts of a message that the request leaves out
 _KEPT_CHARS, _KEPT_SENTENCES = 500, 10  # limits of what an order to remember keeps
 _QUOTED_WORDS = 3  # a shorter quote proves little
 _KEEP = re.compile(
-    r"(?:remember|memori[sz]e|keep in mind|(?:don['’]?t|do not|never) forget|(?:make|take) a note|save|store"
+    r"(?:remember|memori[sz]e|keep in mind|(?:don['’]?t|do not|never) forget|(?:make|take) a note"
+    r"|save|store"
     r"|merk|vergiss nicht|denk daran|souviens|rappelle|retiens|recuerda)",
     re.IGNORECASE,
 )
 _ALL_OF_IT = re.compile(r"[^.!?\n]{0,60}:\s*\n?")  # “remember this: …”: all that follows
 _ORDERS = re.compile(
-    r"(?:please |bitte |from now on,? |in future,? )?(?:always|never|don't|do not|use|answer|reply|call me|write|speak"
-    r"|stop|avoid|ask me|tell me|immer|nie|niemals|antworte|nenn|schreib|benutze|verwende|sprich|frag)\b",
+    r"(?:please |bitte |from now on,? |in future,? )?(?:always|never|don't|do not|use|answer|reply"
+    r"|call me|write|speak"
+    r"|stop|avoid|ask me|tell me|immer|nie|niemals|antworte|nenn|schreib|benutze|verwende|sprich"
+    r"|frag)\b",
     re.IGNORECASE,
 )
 _MINE = re.compile(r"(?:my|our)\b(?=\s)", re.IGNORECASE)
@@ -68,23 +72,42 @@ _OWN = re.compile(r"\b(?:i|i'm|i've|me|my|mine|we|us|our|ours)\b", re.IGNORECASE
 _SOMEONE = r"(?P<n>[a-zäöü]+(?:[ -](?:friend|in-law|pig|teacher))?)"
 # A question of the agent, the sentence that a short answer to it stands for, and the answer's form.
 _ASKED: Final = (
-    (rf"what(?:'s| is) your {_SOMEONE}(?:'s name| called)|what(?:'s| is) the name of your {_SOMEONE}|what(?:'s| is) (?:his|her) name, your {_SOMEONE}|how is your {_SOMEONE} called", "My {n} is called {v}.", NAME),
-    (rf"wie hei(?:ß|ss)t (?P<m>deine|dein|ihre|ihr|eure|euer) {_SOMEONE}", "Mein {n} heißt {v}.", NAME),
+    ((
+        rf"what(?:'s| is) your {_SOMEONE}(?:'s name| called)|what(?:'s| is) the name of your "
+        rf"{_SOMEONE}|what(?:'s| is) (?:his|her) name, your {_SOMEONE}|how is your {_SOMEONE} "
+        r"called"
+        ), "My {n} is called {v}.", NAME),
+    ((
+        rf"wie hei(?:ß|ss)t (?P<m>deine|dein|ihre|ihr|eure|euer) {_SOMEONE}"
+        ), "Mein {n} heißt {v}.", NAME),
     (r"what(?:'s| is) your name|wie hei(?:ß|ss)t du|wie ist dein name", "My name is {v}.", NAME),
-    (r"where do you live(?: now)?|(?:which|what) (?:city|town) do you live in|wo wohnst du|in welcher stadt wohnst du", "I live in {v}.", NAME),
-    (r"where do you work(?: now)?|who do you work for|wo arbeitest du|bei wem arbeitest du", "I work at {v}.", NAME),
+    ((
+        r"where do you live(?: now)?|(?:which|what) (?:city|town) do you live in|wo wohnst du|in "
+        r"welcher stadt wohnst du"
+        ), "I live in {v}.", NAME),
+    ((
+        r"where do you work(?: now)?|who do you work for|wo arbeitest du|bei wem arbeitest du"
+        ), "I work at {v}.", NAME),
     (r"how old are you|wie alt bist du", "I am {v} years old.", r"(?P<v>[1-9]\d)"),
-    (r"when(?:'s| is) your birthday|wann hast du geburtstag", "My birthday is {v}.", rf"(?P<v>{WHEN})"),
-    (r"what(?:'s| is) your favou?rite (?P<n>[a-z]+)", "My favourite {n} is {v}.", r"(?P<v>[^\W\d_][\w'-]*(?: [\w'-]+)?)"),
+    ((
+        r"when(?:'s| is) your birthday|wann hast du geburtstag"
+        ), "My birthday is {v}.", rf"(?P<v>{WHEN})"),
+    ((
+        r"what(?:'s| is) your favou?rite (?P<n>[a-z]+)"
+        ), "My favourite {n} is {v}.", r"(?P<v>[^\W\d_][\w'-]*(?: [\w'-]+)?)"),
 )  # fmt: skip
 _ANSWERS = (
-    r"(?:(?:she|he|it|they)(?:'s| is|'re| are)(?: called| named)? |(?:her|his|its|my) (?:name|birthday)(?:'s| is) |(?:sie|er) hei(?:ß|ss)t "
+    r"(?:(?:she|he|it|they)(?:'s| is|'re| are)(?: called| named)? |(?:her|his|its|my) (?:name"
+    r"|birthday)(?:'s| is) |(?:sie|er) hei(?:ß|ss)t "
     r"|ich hei(?:ß|ss)e |i(?:'m| am) |in |at |bei |on |am )?"
 )
 _NO_ANSWER = re.compile(
-    r"(?:yes|no|nope|yeah|why|guess|secret|classified|private|nobody|none|nothing|unknown|dunno|later|skip|pass"
-    r"|stop|sorry|sure|maybe|hm+|ok(?:ay)?|well|good|fine|great|thanks|never|wait|what|who|ask|idk|there|here"
-    r"|ja|nein|nö|egal|keine?|geheim|rate|niemand|später|warum|danke|weiter|gut|klar|nichts|vergiss|home|work)\b",
+    r"(?:yes|no|nope|yeah|why|guess|secret|classified|private|nobody|none|nothing|unknown|dunno"
+    r"|later|skip|pass"
+    r"|stop|sorry|sure|maybe|hm+|ok(?:ay)?|well|good|fine|great|thanks|never|wait|what|who|ask|idk"
+    r"|there|here"
+    r"|ja|nein|nö|egal|keine?|geheim|rate|niemand|später|warum|danke|weiter|gut|klar|nichts"
+    r"|vergiss|home|work)\b",
     re.IGNORECASE,
 )
 

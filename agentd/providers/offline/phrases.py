@@ -20,9 +20,9 @@ WELCOME = "You are welcome."
 BLIND = "I cannot see images in offline mode, so I go by your words alone."
 EMPTY = "There were no words in that message."
 STATED = (
-    "I have done nothing with that; it stands in this conversation, where it is found. Say “remember that …” "
-    "to have it written down, “forget …” to have it erased. (Offline mode: I do not understand what I am "
-    "told, I only store and find it.)"
+    "I have done nothing with that; it stands in this conversation, where it is found. Say "
+    "“remember that …” to have it written down, “forget …” to have it erased. (Offline mode: I do "
+    "not understand what I am told, I only store and find it.)"
 )
 # As it is in transcripts of earlier versions.
 _STATED_BEFORE = "I have kept that in this conversation, w"
@@ -59,7 +59,10 @@ CLOSEST = "Nothing says exactly that. The closest I find:"
 NOTHING = "I find nothing about that in what I may read here."
 TOLD = "You told me:"
 TOLD_ITEM = "· "
-TOLD_NOTHING = "I was not told any fact here. “remember that …” adds one; `agentd facts list` shows all there are."
+TOLD_NOTHING = (
+    "I was not told any fact here. “remember that …” adds one; `agentd facts list` "
+    "shows all there are."
+)
 HEARD = "Earlier in this conversation you said:"
 OTHERWISE = "What is kept says otherwise:"
 OLDER = "Only an older line says that:"

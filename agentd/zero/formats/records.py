@@ -110,6 +110,9 @@ def _same(given: Digest, right: Digest, what: str) -> None:
 
 def _missing(relation: Relation, what: str, digest: Digest) -> GraphError:
     return GraphError(
-        f"a fact with {relation.predicate[:40]!r} names the {what} {digest.hex}, which is not there",
+        (
+            f"a fact with {relation.predicate[:40]!r} names the {what} "
+            f"{digest.hex}, which is not there"
+        ),
         cure=_CURE,
     )

@@ -1,4 +1,6 @@
-"""Damaged and hostile texts: a ZeroError with line and column, or a graph; nothing else, and soon."""
+"""Damaged and hostile texts: a ZeroError with line and column, or a graph; nothing else, and
+soon.
+"""
 
 from __future__ import annotations
 

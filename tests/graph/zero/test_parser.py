@@ -73,9 +73,9 @@ def test_a_graph_is_read_with_all_its_types_of_nodes() -> None:
 
 def test_unknown_fields_are_kept_where_they_belong() -> None:
     graph = parse(
-        'Graph { proofs: [Halting { steps: 5 }], metadata: { a: 1 }, nodes: [{ id: "a", type: Operation,'
-        ' op: GetField, field: "x", inputs: ["a2"], description: "why" },'
-        ' { id: "a2", type: Constant, value: {}, note: 1 }] }'
+        'Graph { proofs: [Halting { steps: 5 }], metadata: { a: 1 }, nodes: [{ id: "a", type: '
+        'Operation, op: GetField, field: "x", inputs: ["a2"], description: "why" }, { id: "a2", '
+        "type: Constant, value: {}, note: 1 }] }"
     )
     assert graph.metadata["a"] == 1
     assert graph.metadata["proofs"] == Array([Map({"type": "Halting", "steps": 5})])

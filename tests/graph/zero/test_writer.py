@@ -90,8 +90,8 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 
 def old_reader(text: str) -> Any:
-    """How older readers go about it: they drop comments and trailing commas and quote keys by looking
-    for them anywhere in the text, and take the rest for JSON.
+    """How older readers go about it: they drop comments and trailing commas and quote keys by
+    looking for them anywhere in the text, and take the rest for JSON.
     """
     lines = [line.split("#")[0] for line in text.split("\n")]
     plain = "\n".join(lines)

@@ -1,4 +1,6 @@
-"""Conversations that are read for facts: the book, sessions, and a model that says what it is told to."""
+"""Conversations that are read for facts: the book, sessions, and a model that says what it is told
+to.
+"""
 
 from __future__ import annotations
 

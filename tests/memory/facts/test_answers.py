@@ -46,7 +46,9 @@ GOOD = {
     "null for an object": f"[{DOG}, null, {TEA}]",
     "texts and numbers between": f'[{DOG}, "a fact", 12, true, {TEA}]',
     "empty object between": f"[{DOG}, {{}}, {TEA}]",
-    "quote that is not escaped": f'[{{"content": "a "b" c", "category": "personal"}}, {DOG}, {TEA}]',
+    "quote that is not escaped": (
+        f'[{{"content": "a "b" c", "category": "personal"}}, {DOG}, {TEA}]'
+    ),
     "quote that is missing": f'[{{"content": "a, "category": "personal"}}, {DOG}, {TEA}]',
     "brace that is missing": f'[{{"content": "a", "category": "personal", {DOG}, {TEA}]',
     "bracket of the wrong kind": f'[{{"content": ["a"}}, {DOG}, {TEA}]',

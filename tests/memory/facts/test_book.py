@@ -1,4 +1,6 @@
-"""The book of facts: its page, what becomes of what the user does to it, and what a failure costs."""
+"""The book of facts: its page, what becomes of what the user does to it, and what a failure
+costs.
+"""
 
 from __future__ import annotations
 
@@ -1002,7 +1004,9 @@ async def test_a_turn_that_is_cancelled_half_way_leaves_a_book_that_works(home):
 
 
 class _Failing(FactIndexDouble):
-    """An index that fails once when it is told of changes: with an error, or as the task is cancelled."""
+    """An index that fails once when it is told of changes: with an error, or as the task is
+    cancelled.
+    """
 
     def __init__(self) -> None:
         super().__init__()

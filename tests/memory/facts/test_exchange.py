@@ -102,7 +102,9 @@ def story(facts: list[dict]) -> set[tuple]:
 
 
 async def a_past(home: BookHome) -> list[dict]:
-    """An export with facts that were replaced twice, ended, merged into an older one, and said again."""
+    """An export with facts that were replaced twice, ended, merged into an older one, and said
+    again.
+    """
     [tea, anna, rex, *same] = await home.add(TEA, "The user is married to Anna.", REX, MAX, "Max!")
     await home.replace(COCOA, tea)
     [cocoa] = [f.id for f in await home.book.all() if f.text == COCOA]

@@ -1,4 +1,6 @@
-"""What a long talk costs while facts are learnt in it: prompts that the service has mostly read before."""
+"""What a long talk costs while facts are learnt in it: prompts that the service has mostly read
+before.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What is forgotten stands in no file any more, whatever fails on the way, and nothing else is touched."""
+"""What is forgotten stands in no file any more, whatever fails on the way, and nothing else is
+touched.
+"""
 
 from __future__ import annotations
 
@@ -260,7 +262,8 @@ async def test_the_request_to_forget_it_tells_it_no_more(home, asked, model, lef
     path = home.root / "state/chat_history"
     long_ago = "2020-01-01 09:00:00"
     path.write_text(
-        f"# {long_ago}\n+{asked}\n\n# {row.at:%Y-%m-%d %H:%M:%S}\n+/forget {asked}\n{path.read_text()}"
+        f"# {long_ago}\n+{asked}\n\n# {row.at:%Y-%m-%d %H:%M:%S}\n+/forget "
+        f"{asked}\n{path.read_text()}"
     )
     forgetting = home.forgetting(model)
     await forgetting.begin([fact], evidence, asked=[ForgetRequest(row.at, asked, MAIN, seq)])

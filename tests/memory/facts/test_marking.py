@@ -64,7 +64,10 @@ GOOD = '{"n": 2, "span": "Flight"}'
         f"[{GOOD}]",
         f"Sure!\n```json\n[{GOOD}]\n```\nDone.",
         f'[{{"n": 1, "span": "lives in Paris"}}, {GOOD}]',
-        f'[{{"n": 7, "span": "Flight"}}, {{"n": 1}}, {{"span": "x"}}, {{"n": 1, "span": 5}}, {GOOD}]',
+        (
+            f'[{{"n": 7, "span": "Flight"}}, {{"n": 1}}, {{"span": "x"}}, {{"n": 1, '
+            f'"span": 5}}, {GOOD}]'
+        ),
         f'[{GOOD}, {{"n": 1, "span": "lives in',
         f"[{GOOD}," + "x" * 1_000_000,
         f'{{"marks": [{GOOD}]}}',

@@ -1,4 +1,6 @@
-"""The page of facts keeps every byte that it did not have to change, and every fact whatever it says."""
+"""The page of facts keeps every byte that it did not have to change, and every fact whatever it
+says.
+"""
 
 from __future__ import annotations
 
@@ -213,8 +215,23 @@ def test_bullets_without_a_comment_are_facts_wherever_they_stand_but_not_code_an
 
 def test_a_bullet_goes_on_as_markdown_reads_it():
     text = (
-        "- is allergic to nuts and\nto milk (all of it)\n- likes tea\n# Title\n- is tall\n> quoted\n"
-        f"- plays chess\n\nProse\n{LINE}\nMore prose\n- has a cat\n```\ncode\n```\n- runs\n=======\n"
+        "- is allergic to nuts and\n"
+        "to milk (all of it)\n"
+        "- likes tea\n"
+        "# Title\n"
+        "- is tall\n"
+        "> quoted\n"
+        "- plays chess\n"
+        "\n"
+        "Prose\n"
+        f"{LINE}\n"
+        "More prose\n"
+        "- has a cat\n"
+        "```\n"
+        "code\n"
+        "```\n"
+        "- runs\n"
+        "=======\n"
     )
     page = parse(text)
     told = [line.entry.text for line in page.lines if line.entry and not line.entry.id]

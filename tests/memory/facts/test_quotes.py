@@ -1,4 +1,6 @@
-"""Whether words that are quoted were said, in many scripts: exactly these, but for what nobody sees."""
+"""Whether words that are quoted were said, in many scripts: exactly these, but for what nobody
+sees.
+"""
 
 from __future__ import annotations
 

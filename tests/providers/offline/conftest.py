@@ -80,8 +80,8 @@ async def learnt(said: str, known: str = "") -> list[dict]:
 
 
 class FactPage:
-    """The tools for facts as they answer on the wire, and `memory/facts.md` with what they keep. What
-    is kept is what the provider itself reads out of the quoted words.
+    """The tools for facts as they answer on the wire, and `memory/facts.md` with what they keep.
+    What is kept is what the provider itself reads out of the quoted words.
     """
 
     def __init__(self, workspace: MemoryWorkspace) -> None:

@@ -33,19 +33,33 @@ def request(facts: list[str], candidates: list[str]) -> Prompt:
     [
         (DOG, "- [09:40] My dog is called Rex. He barks.", "My dog is called Rex."),
         (DOG, "Noted: The user's dog is called Rex (page 1)", "The user's dog is called Rex"),
-        (DOG, "Weather was nice.\nYour dog is called Rex.\nRoom 4 is free.", "Your dog is called Rex."),
+        (DOG, (
+            "Weather was nice.\nYour dog is called Rex.\nRoom 4 is free."
+            ), "Your dog is called Rex."),
         (DOG, "My dog Rex loves bones.", "My dog Rex loves bones."),
         (LONDON, "remember that I live in London", "I live in London"),
         (DOG, "[user] remember that my dog is called Rex", "my dog is called Rex"),
         (LONDON, "You live in London, so the tube is near.", "You live in London"),
-        (LONDON, "I live in London with my husband Bertrand, and we have a cat called Minou.", "I live in London"),
-        (CAT, "I live in London with my husband Bertrand, and we have a cat called Minou.", "we have a cat called Minou."),
+        (LONDON, (
+            "I live in London with my husband Bertrand, and we have a cat called Minou."
+            ), "I live in London"),
+        (CAT, (
+            "I live in London with my husband Bertrand, and we have a cat called Minou."
+            ), "we have a cat called Minou."),
         (LONDON, "Noted: you live in London, and the plumber comes.", "you live in London"),
-        (LONDON, "Doctor Petit knows that I live in London, call her on Monday.", "I live in London"),
-        (LONDON, "[09:40] The bin is green, I live in London now; bring wine", "I live in London now"),
+        (LONDON, (
+            "Doctor Petit knows that I live in London, call her on Monday."
+            ), "I live in London"),
+        (LONDON, (
+            "[09:40] The bin is green, I live in London now; bring wine"
+            ), "I live in London now"),
         (LONDON, "forget that I live in London", "I live in London"),
-        (LONDON, "Noted in memory/2026-05-04.md: the bin is green, I live in London now, bring wine.", "I live in London now"),
-        (LONDON, "Also: “I live in London now, by the river” (sessions/main.jsonl:5)", "I live in London now"),
+        (LONDON, (
+            "Noted in memory/2026-05-04.md: the bin is green, I live in London now, bring wine."
+            ), "I live in London now"),
+        (LONDON, (
+            "Also: “I live in London now, by the river” (sessions/main.jsonl:5)"
+            ), "I live in London now"),
         (LONDON, 'Address, as told: "I live in London now"', "I live in London now"),
         (WORK, "I live in London and work at Renault.", "work at Renault."),
         (LONDON, "I live in London and work at Renault.", "I live in London"),

@@ -185,7 +185,10 @@ KLARA = ("Which one? Nothing was erased yet.", "1. The user's sister is called K
             "",
             "memory/facts.md:3-3\n```text\n- The user's sister is called Klara.\n```",
             (
-                "These facts may be meant, nothing was erased; say “forget …” with the words of one:",
+                (
+                    "These facts may be meant, nothing was erased; say “forget …” "
+                    "with the words of one:"
+                ),
                 "- “The user's sister is called Klara.” (memory/facts.md:3)",
             ),
         ),
@@ -325,7 +328,10 @@ def test_facts_that_have_changed_since_are_told_as_they_are_now():
 - [b1b1] no longer holds; since 2026-11-21: [m4a1]
 - [n3w1 since 2026-11-21] The user's boat no longer holds."""
     fenced = fence("agentd, facts the user told", changed)
-    beside = f"## Changes to what is known about the user\n{fenced}\n\n[Now: Saturday 2026-11-21 12:00 UTC]"
+    beside = (
+        f"## Changes to what is known about the user\n{fenced}\n\n[Now: Saturday "
+        "2026-11-21 12:00 UTC]"
+    )
     system = (f"## What is known about the user\n{fact_lines(known)}",)
     said = Message(Role.USER, (Text(beside), Text("what is my dog called?")))
     assert conversation.facts(Prompt(system, (said,))) == (

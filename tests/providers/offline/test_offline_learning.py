@@ -1,5 +1,5 @@
-"""Facts by rules: what the request that learns is answered with. The chatty corpus beside this file must
-give nothing.
+"""Facts by rules: what the request that learns is answered with. The chatty corpus beside this file
+must give nothing.
 """
 
 from __future__ import annotations
@@ -177,11 +177,25 @@ async def test_what_was_said_and_changed_again_is_told_as_what_held_before(words
     ("message", "content", "quote"),
     [
         ("Remember that tea is green.", "tea is green.", "tea is green."),
-        ("Hey, please remember that my landlord is Mr. Kim", "The user's landlord is called Mr. Kim.", "my landlord is Mr. Kim"),
-        ("remember that the headquarters of Testo is Titisee-Neustadt", "the headquarters of Testo is Titisee-Neustadt", "the headquarters of Testo is Titisee-Neustadt"),
-        ("Can you keep in mind that my bike squeaks?", "The user's bike squeaks", "my bike squeaks?"),
-        ("Merk dir bitte, dass Oma am Sonntag kommt.", "Oma am Sonntag kommt.", "Oma am Sonntag kommt."),
-        ("Nice. Don't forget that we have guests in May. Ok?", "we have guests in May.", "we have guests in May."),
+        ((
+            "Hey, please remember that my landlord is Mr. Kim"
+            ), "The user's landlord is called Mr. Kim.", "my landlord is Mr. Kim"),
+        ((
+            "remember that the headquarters of Testo is Titisee-Neustadt"
+            ), (
+            "the headquarters of Testo is Titisee-Neustadt"
+            ), (
+            "the headquarters of Testo is Titisee-Neustadt"
+            )),
+        ((
+            "Can you keep in mind that my bike squeaks?"
+            ), "The user's bike squeaks", "my bike squeaks?"),
+        ((
+            "Merk dir bitte, dass Oma am Sonntag kommt."
+            ), "Oma am Sonntag kommt.", "Oma am Sonntag kommt."),
+        ((
+            "Nice. Don't forget that we have guests in May. Ok?"
+            ), "we have guests in May.", "we have guests in May."),
     ],
 )  # fmt: skip
 async def test_what_is_to_be_remembered_is_kept_whatever_it_says(message, content, quote):

@@ -136,7 +136,10 @@ def export_source(settings: ModelSettings) -> Path:
     if not places.are_installed("torch", "sentence_transformers", "onnxruntime", "onnx"):
         raise EmbedderFault(
             "Exporting a model needs sentence-transformers, onnx and onnxruntime.",
-            cure="Install them: pip install 'agentd-daemon[embeddings,onnx]', or EXTRAS=embeddings,onnx.",
+            cure=(
+                "Install them: pip install 'agentd-daemon[embeddings,onnx]', or "
+                "EXTRAS=embeddings,onnx."
+            ),
         )
     folder = expanded(settings.model) if settings.model else places.packaged_model()
     if folder is None or not folder.is_dir():
@@ -166,7 +169,10 @@ def _torch(settings: ModelSettings, models: Path, why: str) -> EmbedderChoice:
     if not places.are_installed("torch", "sentence_transformers"):
         raise EmbedderFault(
             "sentence-transformers is not installed.",
-            cure="Install it: pip install 'agentd-daemon[embeddings]', or EXTRAS=embeddings make run.",
+            cure=(
+                "Install it: pip install 'agentd-daemon[embeddings]', or "
+                "EXTRAS=embeddings make run."
+            ),
         )
     if _is_on_hub(settings):
         return EmbedderChoice(
@@ -195,7 +201,9 @@ def _from_hub(settings: ModelSettings, cache: Path) -> ModelSpec:
     if not is_here and not settings.allow_download:
         raise EmbedderFault(
             f"{settings.model} is not on this machine, and fetching it is not allowed.",
-            cure="Set allow_download = true in [memory_search.embedder], or let model name a folder.",
+            cure=(
+                "Set allow_download = true in [memory_search.embedder], or let model name a folder."
+            ),
         )
     found = settings.dimension or DIMENSIONS.get(_name(settings), 0)
     mark = settings.revision or "newest"

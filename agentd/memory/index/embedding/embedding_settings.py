@@ -1,4 +1,6 @@
-"""What turns texts into vectors: `provider` of `[memory_search]`, and `[memory_search.embedder]`."""
+"""What turns texts into vectors: `provider` of `[memory_search]`, and
+`[memory_search.embedder]`.
+"""
 
 from __future__ import annotations
 
@@ -139,16 +141,21 @@ class EmbedderSettings(Settings):
 
     provider: Annotated[Provider, _SENT] = Field(
         default="auto",
-        description='"auto" or "local" (the best that is installed), "packaged" (two models that come '
-        'along, one for English and one for many languages, joined), "onnx" (the first of them), '
-        '"multilingual" (all of the second), "both" (the first and that, joined), "static" (a table of '
-        'words), "sentence-transformers", "openai" (and what speaks like it), or "none"',
+        description=(
+            '"auto" or "local" (the best that is installed), "packaged" (two models that come '
+            'along, one for English and one for many languages, joined), "onnx" (the first of '
+            'them), "multilingual" (all of the second), "both" (the first and that, joined), '
+            '"static" (a table of words), "sentence-transformers", "openai" (and what speaks like '
+            'it), or "none"'
+        ),
     )
     fallback: tuple[EmbedderFallbackSettings, ...] = Field(
         default=(),
-        description="embedders asked in turn while that one fails or is too slow: "
-        '[{base_url = "…", model = "…", dimension = …}], with provider, if not "openai", and any key of '
-        "[memory_search.embedder]",
+        description=(
+            "embedders asked in turn while that one fails or is too slow: "
+            '[{base_url = "…", model = "…", dimension = …}], with provider, if not "openai", '
+            "and any key of [memory_search.embedder]"
+        ),
     )
     embedder: ModelSettings = at_defaults()
 

@@ -18,8 +18,8 @@ VOCABULARY = "vocabulary.txt"  # replaces TOKENIZER: then `bert.py` tokenizes
 CURE = "`agentd memory index --export-onnx` makes it again."
 PACKAGED = Path(__file__).with_name("minilm_int8")
 REINSTALL = (
-    "Reinstall agentd (pip install --force-reinstall agentd, or rm -r .venv; make run), then restart "
-    'it; provider = "static" in [memory_search] does without.'
+    "Reinstall agentd (pip install --force-reinstall agentd, or rm -r .venv; make run), then "
+    'restart it; provider = "static" in [memory_search] does without.'
 )
 
 

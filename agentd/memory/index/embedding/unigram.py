@@ -65,8 +65,8 @@ class Numbers:
 
 
 def _key(piece: str) -> int:
-    # Hash the bytes: the hashes of the strings “te” and “整”, whose memory holds the same bytes, are
-    # equal.
+    # Hash the bytes: the hashes of the strings “te” and “整”, whose memory holds the same
+    # bytes, are equal.
     return hash(piece.encode("utf-8", "surrogatepass"))
 
 

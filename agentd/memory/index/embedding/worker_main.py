@@ -1,8 +1,8 @@
 """The embedder process: `python -m agentd.memory.index.embedding.worker_main`, with frames on its
 standard streams.
 
-The first frame is a ModelSpec, or an order to export a model; each further frame holds texts to embed.
-The process ends with the daemon, and after `ModelSpec.idle` seconds without a request.
+The first frame is a ModelSpec, or an order to export a model; each further frame holds texts to
+embed. The process ends with the daemon, and after `ModelSpec.idle` seconds without a request.
 """
 
 from __future__ import annotations

@@ -83,21 +83,37 @@ def _any(words: Iterable[str]) -> str:
 _M, _W = _any(_MONTHS), _any(_WEEKDAYS)
 _N = rf"\d{{1,3}}|{_any(_NUMBERS)}"
 _YEAR = r"(?:,?\s+(?:de\s+)?((?:19|20)\d\d))?"
-_UNIT = r"days?|tag(?:en)?|jours?|dias?|weeks?|wochen?|semaines?|semanas?|months?|monat(?:en)?|mois|mes(?:es)?|years?|jahr(?:en)?|ans?|anos?"
+_UNIT = (
+    r"days?|tag(?:en)?|jours?|dias?|weeks?|wochen?|semaines?|semanas?|months?|monat(?:en)?|mois"
+    r"|mes(?:es)?|years?|jahr(?:en)?|ans?|anos?"
+)
 _RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (name, re.compile(rf"(?<!\w)(?:{pattern})(?!\w)"))
     for name, pattern in (
         ("iso", r"((?:19|20)\d\d)-(\d\d)-(\d\d)"),
         ("german", r"(\d{1,2})\.(\d{1,2})\.((?:19|20)\d\d)"),
-        ("span", rf"(\d{{1,2}})(?:st|nd|rd|th|\.)?\s*(?:to|until|till|bis|and|-|–)\s*(\d{{1,2}})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?({_M}){_YEAR}"),
-        ("day month", rf"(\d{{1,2}}|{_any(_ORDINALS)})(?:st|nd|rd|th|\.|er)?\s+(?:of\s+|de\s+)?({_M}){_YEAR}"),
+        ("span", (
+            rf"(\d{{1,2}})(?:st|nd|rd|th|\.)?\s*(?:to|until|till|bis|and|-|–)\s*(\d{{1,2}})(?:st"
+            rf"|nd|rd|th|\.)?\s+(?:of\s+)?({_M}){_YEAR}"
+            )),
+        ("day month", (
+            rf"(\d{{1,2}}|{_any(_ORDINALS)})(?:st|nd|rd|th|\.|er)?\s+(?:of\s+|de\s+)?({_M}){_YEAR}"
+            )),
         ("month day", rf"({_M})\s+(\d{{1,2}})(?:st|nd|rd|th)?{_YEAR}"),
-        ("ago", rf"({_N})\s+({_UNIT})\s+ago|vor\s+({_N})\s+({_UNIT})|il y a\s+({_N})\s+({_UNIT})|hace\s+({_N})\s+({_UNIT})"),
+        ("ago", (
+            rf"({_N})\s+({_UNIT})\s+ago|vor\s+({_N})\s+({_UNIT})|il y a\s+({_N})\s+({_UNIT})"
+            rf"|hace\s+({_N})\s+({_UNIT})"
+            )),
         ("recent", rf"(?:(?:in|over|during|for)\s+)?(?:the\s+)?(?:{_LAST})\s+({_N})\s+({_UNIT})"),
         ("days ago", _any(_DAYS_AGO)),
         ("feast", _any(_FEASTS)),
-        ("this weekend", r"(?:this|dieses)\s+(?:weekend|wochenende)|ce week-end|este fin de semana"),
-        ("last weekend", rf"(?:the\s+)?(?:{_LAST})\s+(?:weekend|wochenende)|le week-end dernier|el fin de semana pasado"),
+        ("this weekend", (
+            r"(?:this|dieses)\s+(?:weekend|wochenende)|ce week-end|este fin de semana"
+            )),
+        ("last weekend", (
+            rf"(?:the\s+)?(?:{_LAST})\s+(?:weekend|wochenende)|le week-end dernier|el fin de "
+            r"semana pasado"
+            )),
         ("last week", rf"(?:{_LAST})\s+(?:week|woche)|la semaine derniere|la semana pasada"),
         ("this week", r"(?:this|diese)\s+(?:week|woche)|cette semaine|esta semana"),
         ("last month", rf"(?:{_LAST})\s+(?:month|monat)|le mois dernier|el mes pasado"),
@@ -105,8 +121,14 @@ _RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("last year", rf"(?:{_LAST})\s+(?:year|jahr)|l'annee derniere|el ano pasado"),
         ("this year", r"(?:this|dieses)\s+(?:year|jahr)|cette annee|este ano"),
         ("weekday", rf"(?:(?:on|{_LAST}|am|el|le|this)\s+)({_W})(?:\s+(?:pasado|dernier))?"),
-        ("season", rf"(?:in|during|{_LAST}|this)\s+(?:the\s+)?({_any(_SEASONS)})(?:\s+(?:of\s+)?((?:19|20)\d\d))?"),
-        ("month", rf"(?:in|during|of|since|last|early|late|mid|im|en|seit|depuis|desde|until|by)\s+({_M}){_YEAR}|({_M})\s+((?:19|20)\d\d)"),
+        ("season", (
+            rf"(?:in|during|{_LAST}|this)\s+(?:the\s+)?({_any(_SEASONS)})(?:\s+(?:of\s+)?((?:19"
+            r"|20)\d\d))?"
+            )),
+        ("month", (
+            r"(?:in|during|of|since|last|early|late|mid|im|en|seit|depuis|desde|until"
+            rf"|by)\s+({_M}){_YEAR}|({_M})\s+((?:19|20)\d\d)"
+            )),
         ("year", r"(?:in|during|of|im jahr|en)\s+((?:19|20)\d\d)"),
     )
 )  # fmt: skip

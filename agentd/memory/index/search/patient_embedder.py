@@ -79,7 +79,10 @@ class PatientEmbedder:
             return (self.problem,)
         if not self.fails or self._clock.monotonic() - self._late_since < LASTING:
             return ()
-        text = f"{self.model} took longer than {self._waited:g} s for each of the last {self._late} questions"
+        text = (
+            f"{self.model} took longer than {self._waited:g} s for each of the last "
+            f"{self._late} questions"
+        )
         cure = "raise query_timeout_ms in [memory_search], or choose a quicker embedder"
         return (Problem("embedder_slow", text, cure),)
 

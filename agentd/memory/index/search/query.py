@@ -19,21 +19,21 @@ _QUOTED = re.compile(r"[\"“«„`]([^\"“”«»„`]{2,200})[\"”»`“]")
 # Beside a date, these words only ask what there was: answers do not contain them.
 _FILLERS = frozenset(
     words.terms(
-        "note noted noting write wrote written happen happened happening say said saying tell told "
-        "telling talk talked talking speak spoke spoken mention mentioned discuss discussed remember "
-        "recall remind passiert passierte geschah geschehen notiert notiz notizen aufgeschrieben "
-        "geschrieben gemacht getan gesagt erzahlt gesprochen geredet besprochen erinnere erinnerst "
-        "passe fait faisait dit ecrit parle souviens rappelle paso hice hicimos hizo dije dijo anote "
-        "escribi hable hablamos recuerdas ocurrio nota notas"
+        "note noted noting write wrote written happen happened happening say said saying tell "
+        "told telling talk talked talking speak spoke spoken mention mentioned discuss discussed "
+        "remember recall remind passiert passierte geschah geschehen notiert notiz notizen "
+        "aufgeschrieben geschrieben gemacht getan gesagt erzahlt gesprochen geredet besprochen "
+        "erinnere erinnerst passe fait faisait dit ecrit parle souviens rappelle paso hice "
+        "hicimos hizo dije dijo anote escribi hable hablamos recuerdas ocurrio nota notas"
     )
 )
 # The same applies to these words, if nothing else is asked for.
 _VAGUE = _FILLERS | frozenset(
     words.terms(
-        "record recorded log logged entry entries diary journal occur occurred event go goes going went "
-        "discussion chat chatted conversation memory thing anything something everything nothing stuff "
-        "day date show list give make made summary summarize summarise overview los machte weisst tag "
-        "jour chose choses cosa cosas dia"
+        "record recorded log logged entry entries diary journal occur occurred event go goes "
+        "going went discussion chat chatted conversation memory thing anything something "
+        "everything nothing stuff day date show list give make made summary summarize summarise "
+        "overview los machte weisst tag jour chose choses cosa cosas dia"
     )
 )
 

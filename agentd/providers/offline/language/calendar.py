@@ -39,11 +39,15 @@ WHEN = (
     rf"|(?:(?:next|this|nächsten|diesen) )?(?:{_WEEKDAY})|{_SOON})(?:,?(?: at| um| from)? {_HOUR})?"
 )
 _NAMED_DAY = re.compile(
-    rf"(?<![\w-])(?:(?:on |am )?(?:(?:next|this|nächsten|diesen) )?(?P<weekday>{_WEEKDAY})|(?P<soon>{_SOON}))(?![\w-])",
+    (
+        rf"(?<![\w-])(?:(?:on |am )?(?:(?:next|this|nächsten|diesen) )?(?P<weekday>{_WEEKDAY})"
+        rf"|(?P<soon>{_SOON}))(?![\w-])"
+    ),
     re.IGNORECASE,
 )
 _A_DATE = re.compile(
-    rf"(?:\bon )?(?:\bthe )?(?<![\w.])(?:(?P<iso>\d{{4}}-\d\d-\d\d)|(?P<day>\d{{1,2}})\.(?P<number>\d{{1,2}})\.(?P<y3>\d{{4}})?"
+    rf"(?:\bon )?(?:\bthe )?(?<![\w.])(?:(?P<iso>\d{{4}}-\d\d-\d\d)"
+    rf"|(?P<day>\d{{1,2}})\.(?P<number>\d{{1,2}})\.(?P<y3>\d{{4}})?"
     rf"|(?P<d1>\d{{1,2}})(?:st|nd|rd|th|\.)?(?: of)? (?P<m1>{_MONTH})\b\.?(?:,? (?P<y1>\d{{4}}))?"
     rf"|(?P<m2>{_MONTH})\.? (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,? (?P<y2>\d{{4}}))?)",
     re.IGNORECASE,
@@ -51,10 +55,14 @@ _A_DATE = re.compile(
 
 # Dates whose parts may be in either order, and days in the past.
 _OTHER_DATE = re.compile(
-    r"(?<![\w./-])(?:\d{4}[/.-]\d{1,2}[/.-]\d{1,2}|\d{1,2}[/-]\d{1,2}[/-]\d{4}|\d{1,2}/\d{1,2}/\d\d)(?![\w/-])"
+    r"(?<![\w./-])(?:\d{4}[/.-]\d{1,2}[/.-]\d{1,2}|\d{1,2}[/-]\d{1,2}[/-]\d{4}"
+    r"|\d{1,2}/\d{1,2}/\d\d)(?![\w/-])"
 )
 _PAST_DAY = re.compile(
-    rf"(?<![\w-])(?:(?:the day before )?yesterday|(?:vor)?gestern|(?:last|letzten|letzte) (?:{_WEEKDAY}|week|month|year|woche))(?![\w'’-])",
+    (
+        r"(?<![\w-])(?:(?:the day before )?yesterday|(?:vor)?gestern|(?:last|letzten|letzte) "
+        rf"(?:{_WEEKDAY}|week|month|year|woche))(?![\w'’-])"
+    ),
     re.IGNORECASE,
 )
 _A_LEAP_YEAR = 2028

@@ -45,20 +45,24 @@ _TRANSLATED = (
 )
 # Clauses with a subject of their own.
 _CLAUSE = re.compile(
-    r"(?:;|,)?(?<!\s)\s++(?:and|but|und|aber)\s++(?=(?:i|i'm|i've|my|we|our|he|she|it|they|ich|mein|meine|wir|er|sie|es)\s)"
+    r"(?:;|,)?(?<!\s)\s++(?:and|but|und|aber)\s++(?=(?:i|i'm|i've|my|we|our|he|she|it|they|ich"
+    r"|mein|meine|wir|er|sie|es)\s)"
     r"|;\s++|,\s++(?=(?:i|i'm|i've|my|we|our|he|she|it|they|ich|mein|meine|wir)\s)",
     re.IGNORECASE,
 )
 _OWN_CLAUSE = re.compile(r"(?:i|i'm|i've|we|we're|ich|wir)\b", re.IGNORECASE)
 _MOVED = re.compile(
-    r"(?:i|we)(?:'ve| have)? (?:just |recently |finally )?(?:moved|got married|changed jobs)(?: house| again)?|(?:wir sind|ich bin) (?:gerade )?umgezogen"
+    r"(?:i|we)(?:'ve| have)? (?:just |recently |finally )?(?:moved|got married|changed jobs)(?: "
+    r"house| again)?|(?:wir sind|ich bin) (?:gerade )?umgezogen"
     r"|i(?:'m| am) {0,1}(?-i:[A-Z])[a-zà-ÿ]+",
     re.IGNORECASE,
 )
 # “I live in Rome and work at …”: one subject for two verbs.
 _SUBJECT = re.compile(
-    r"(?P<who>i|we|ich|wir)(?:'m| am| bin| now| also| just| recently)?(?: (?:quit|left|moved|live|work|study|joined|use|drive|speak"
-    r"|play|have|prefer|wohne|wohnen|lebe|arbeite|heiße|komme))\b|(?P<mine>(?:my|our|meine?|unsere?|unser) [\w-]+(?: (?-i:[A-ZÀ-Þ])[\w'-]+)?)"
+    r"(?P<who>i|we|ich|wir)(?:'m| am| bin| now| also| just| recently)?(?: (?:quit|left|moved|live"
+    r"|work|study|joined|use|drive|speak"
+    r"|play|have|prefer|wohne|wohnen|lebe|arbeite|heiße|komme))\b|(?P<mine>(?:my|our|meine?"
+    r"|unsere?|unser) [\w-]+(?: (?-i:[A-ZÀ-Þ])[\w'-]+)?)"
     r"(?='s (?:called|named|name)| (?:is|lives|works|heißt|wohnt|arbeitet)\b)",
     re.IGNORECASE,
 )
@@ -69,7 +73,8 @@ _ELLIPSIS = re.compile(
     re.IGNORECASE,
 )
 _DEPENDS = re.compile(
-    r"\b(?:to|will|can|can't|won't|must|going|gonna|let|need|do|don't|did|didn't|never|not|who|which|that"
+    r"\b(?:to|will|can|can't|won't|must|going|gonna|let|need|do|don't|did|didn't|never|not|who"
+    r"|which|that"
     r"|he|she|they|people|zu|werde|kann|muss|soll|nicht|want|wants)\b",
     re.IGNORECASE,
 )
@@ -78,15 +83,22 @@ _NAMES_HERE = re.compile(
     re.IGNORECASE,
 )
 _VAGUE = re.compile(
-    r"\A(?:to it|so|not|none|nothing|something|anything|everything|everyone|someone|anyone|nobody|stuff"
-    r"|things?|ones?|there|here|where|how|what|when|why|whatever|sure|yes|no|both|all|either|neither|more"
+    r"\A(?:to it|so|not|none|nothing|something|anything|everything|everyone|someone|anyone|nobody"
+    r"|stuff"
+    r"|things?|ones?|there|here|where|how|what|when|why|whatever|sure|yes|no|both|all|either"
+    r"|neither|more"
     r"|less|another|such|same|too|fine|good|bad|ok|okay)\b"
-    r"|\b(?:i|i'm|you|your|yours|it|its|it's|that|that's|this|these|those|he|she|him|his|her|them|they|their|es|dich|dir|du|ihn|dies)\b|\bnot\Z",
+    r"|\b(?:i|i'm|you|your|yours|it|its|it's|that|that's|this|these|those|he|she|him|his|her|them"
+    r"|they|their|es|dich|dir|du|ihn|dies)\b|\bnot\Z",
     re.IGNORECASE,
 )
 _LIST = re.compile(r",? (?:and|or|und|oder) (?:(?:a little|a bit of|some|fluent) )?|, ")
 _CHANGES = re.compile(
-    r"\b(?:now|actually|correction|renamed|jetzt|eigentlich|sondern|korrektur)\b|, (?:not|nicht)\b|\A(?:no|nein|doch)\b",
+    (
+        r"\b(?:now|actually|correction|renamed|jetzt|eigentlich|sondern|korrektur)\b|, (?:not"
+        r"|nicht)\b"
+        r"|\A(?:no|nein|doch)\b"
+    ),
     re.IGNORECASE,
 )
 _BESIDES = re.compile(r"\b(?:also|as well|too|auch|außerdem|zusätzlich)\b", re.IGNORECASE)
@@ -97,16 +109,22 @@ _TOLD = re.compile(
 )
 # “The boiler code is 4417”: a unique thing and its number or name.
 _A_THING = re.compile(
-    r"(?:(?:the )?user's|my|our|the) (?P<n>(?-i:[a-z])[\w-]*(?: (?!of\b|for\b|in\b|at\b|on\b)[\w-]+){0,2}?) (?:is(?: now)?(?: called| named)?|=|was changed to)"
-    r" (?P<v>\S*\d\S*(?: \S*\d\S*){0,3}?|(?-i:[A-ZÀ-Þ])[\w'&+./-]*(?: (?-i:[A-ZÀ-Þ\d])[\w'&+./-]*){0,3}?)(?: now)?[.!]*",
+    r"(?:(?:the )?user's|my|our|the) (?P<n>(?-i:[a-z])[\w-]*(?: (?!of\b|for\b|in\b|at\b"
+    r"|on\b)[\w-]+){0,2}?) (?:is(?: now)?(?: called| named)?|=|was changed to)"
+    r" (?P<v>\S*\d\S*(?: \S*\d\S*){0,3}?|(?-i:[A-ZÀ-Þ])[\w'&+./-]*(?: "
+    r"(?-i:[A-ZÀ-Þ\d])[\w'&+./-]*){0,3}?)(?: now)?[.!]*",
     re.IGNORECASE,
 )
 # Things of which there are several, at once or in turn.
 _SEVERAL = re.compile(
-    r".*\b(?:meeting|appointment|call|lesson|class|train|bus|flight|game|match|party|event|session|date|visit"
-    r"|trip|interview|exam|test|show|concert|talk|workshop|movie|film|one|thing|problem|question|point|reason"
-    r"|guest|winner|hobby|skill|language|allergy|medication|pill|project|goal|task|book|song|sport|pet|plant"
-    r"|account|card|client|customer|student|patient|contact|son|daughter|child|kid|brother|sister|cousin|uncle"
+    r".*\b(?:meeting|appointment|call|lesson|class|train|bus|flight|game|match|party|event|session"
+    r"|date|visit"
+    r"|trip|interview|exam|test|show|concert|talk|workshop|movie|film|one|thing|problem|question"
+    r"|point|reason"
+    r"|guest|winner|hobby|skill|language|allergy|medication|pill|project|goal|task|book|song|sport"
+    r"|pet|plant"
+    r"|account|card|client|customer|student|patient|contact|son|daughter|child|kid|brother|sister"
+    r"|cousin|uncle"
     r"|aunt|friend|colleague|neighbou?r|name)"
 )
 

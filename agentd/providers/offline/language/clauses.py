@@ -22,7 +22,10 @@ _JOINT = re.compile(
 _CLAUSES, _CLAUSES_AS_ONE = 12, 3  # joints looked at in a sentence, and clauses joined to one
 # The sentence's subject, for clauses without one of their own: “I live in Lyon and work at …”.
 _SUBJECT = re.compile(
-    r"(?:(?:the )?user|i|we|you|ich|wir|du|(?:my|your|our|the user['’]s|meine?|deine?|unsere?) [\w-]+)\b",
+    (
+        r"(?:(?:the )?user|i|we|you|ich|wir|du|(?:my|your|our|the user['’]s|meine?|deine?|unsere?) "
+        r"[\w-]+)\b"
+    ),
     re.IGNORECASE,
 )
 _TO_ME = (

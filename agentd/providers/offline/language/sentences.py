@@ -37,8 +37,10 @@ _PASTED_LINE = re.compile(
     re.MULTILINE,
 )
 _QUOTED = re.compile(
-    r"\"[^\"\n]{0,600}(?:\"|$)|“[^“”\n]{0,600}(?:”|$)|„[^„“”\n]{0,600}(?:[“”]|$)|«[^«»\n]{0,600}(?:»|$)"
-    r"|(?:(?<=\s)|(?<=^)|(?<=[:(]))['‘](?=\w)[^\n'’]{2,400}[.!?]?['’](?=[\s.,;:!?)]|$)|`[^`\n]{0,400}(?:`|$)",
+    r"\"[^\"\n]{0,600}(?:\"|$)|“[^“”\n]{0,600}(?:”|$)|„[^„“”\n]{0,600}(?:[“”]|$)"
+    r"|«[^«»\n]{0,600}(?:»|$)"
+    r"|(?:(?<=\s)|(?<=^)|(?<=[:(]))['‘](?=\w)[^\n'’]{2,400}[.!?]?['’](?=[\s.,;:!?)]|$)"
+    r"|`[^`\n]{0,400}(?:`|$)",
     re.MULTILINE,
 )
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|my|ich|mein|meine)\b", re.IGNORECASE)
@@ -46,16 +48,20 @@ _SHORT_QUOTE = 3  # words at most in a quote that is a name or a value
 
 _HEAD = 400
 _POLITE = re.compile(
-    r"\s*(?:(?:hey|hi|hello|hallo|ok|okay|well|so|and|also|now|agentd|please|pls|bitte|btw|by the way)\b[\s,.!:]{0,5}){0,5}"
-    r"(?:(?:can|could|would|will) you |i(?:['’]d like| want| need) you to )?(?:please )?(?:kindly )?",
+    r"\s*(?:(?:hey|hi|hello|hallo|ok|okay|well|so|and|also|now|agentd|please|pls|bitte|btw|by the "
+    r"way)\b[\s,.!:]{0,5}){0,5}"
+    r"(?:(?:can|could|would|will) you |i(?:['’]d like| want| need) you to )?(?:please )?(?:kindly "
+    r")?",
     re.IGNORECASE,
 )
 _ORDER = re.compile(
     r"(?:remember|note|memori[sz]e|keep in mind|(?:don['’]?t|do not|never) forget"
     r"|(?:make|take) a note|(?:write|note|jot) (?:this |that |it )?down|for the record"
     r"|(?:save|store)(?= this| that)"
-    r"|merke? dir|notiere?|vergiss nicht|denk daran|souviens-toi|rappelle-toi|retiens|recuerda|anota|apunta)"
-    r"(?:[,:]?\s{1,5}(?:of |down )?(?:this|that|the following|to self|for me|bitte|dass|que|qu['’])){0,2}"
+    r"|merke? dir|notiere?|vergiss nicht|denk daran|souviens-toi|rappelle-toi|retiens|recuerda"
+    r"|anota|apunta)"
+    r"(?:[,:]?\s{1,5}(?:of |down )?(?:this|that|the following|to self|for me|bitte|dass|que"
+    r"|qu['’])){0,2}"
     r"(?![^\W_])[\s:,–-]{0,10}",
     re.IGNORECASE,
 )

@@ -129,8 +129,12 @@ MEANT = [
     ("I dislike loud alarms", ["The user dislikes loud alarms."]),
     ("I'm fond of old maps", ["The user likes old maps."]),
     ("Always book aisle seats", ["Always book aisle seats."]),
-    ("My sister Klara lives in Erebor", ["The user's sister Klara lives in Erebor.", "The user's sister is called Klara."]),
-    ("My sister Klara moved to Mossfield", ["The user's sister Klara lives in Mossfield.", "The user's sister is called Klara."]),
+    ("My sister Klara lives in Erebor", [(
+        "The user's sister Klara lives in Erebor."
+        ), "The user's sister is called Klara."]),
+    ("My sister Klara moved to Mossfield", [(
+        "The user's sister Klara lives in Mossfield."
+        ), "The user's sister is called Klara."]),
     ("My wife lives in Mossfield", ["The user's wife lives in Mossfield."]),
     ("I joined Hasselblad", ["The user works at Hasselblad."]),
     ("My bike is a Blitz", ["The user's bike is a Blitz."]),
@@ -138,9 +142,13 @@ MEANT = [
     ("My bank is a Raiffeisen", ["The user's bank is a Raiffeisen."]),
     ("Tom works at the Charité", ["Tom works at the Charité."]),
     ("Ich wohne in Titisee", ["The user lives in Titisee."]),
-    ("Meine Schwester Klara wohnt in Titisee", ["The user's sister Klara lives in Titisee.", "The user's sister is called Klara."]),
+    ("Meine Schwester Klara wohnt in Titisee", [(
+        "The user's sister Klara lives in Titisee."
+        ), "The user's sister is called Klara."]),
     ("Meine Mutter wohnt in Titisee", ["The user's mother lives in Titisee."]),
-    ("Mein Bruder Tom arbeitet bei Hasselblad", ["The user's brother Tom works at Hasselblad.", "The user's brother is called Tom."]),
+    ("Mein Bruder Tom arbeitet bei Hasselblad", [(
+        "The user's brother Tom works at Hasselblad."
+        ), "The user's brother is called Tom."]),
     ("Mein Vater arbeitet bei Hasselblad", ["The user's father works at Hasselblad."]),
     ("Ich mag Blumenkohl", ["The user likes blumenkohl."]),
     ("Ich hasse Blumenkohl", ["The user dislikes blumenkohl."]),
