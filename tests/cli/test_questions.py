@@ -27,11 +27,7 @@ def answers_to(lines: Sequence[str]) -> tuple[list[Answer], str]:
 def test_pressing_return_takes_sensible_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Europe/Berlin")
     got, _ = answers_to([""] * 4)
-    assert got == [
-        ("agent", "timezone", "Europe/Berlin"),
-        ("heartbeat", "active_hours_start", "08:00"),
-        ("heartbeat", "active_hours_end", "22:00"),
-    ]
+    assert got == [("agent", "timezone", "Europe/Berlin")]  # the others are agentd's own
 
 
 def test_a_provider_with_a_key_is_asked_for_the_variable_and_warned_if_it_is_empty() -> None:

@@ -205,7 +205,7 @@ def test_the_first_up_asks_what_it_needs_and_offers_a_test_alert(
         screen.wait_for("main: sent")
         leave(screen)
     assert daemon.params_of("_agentd/alerts/test") == [{}]
-    assert "[heartbeat]" in (tmp_path / "config.toml").read_text()
+    assert "[agent]\ntimezone" in (tmp_path / "config.toml").read_text()
 
 
 def test_an_alert_comes_while_the_user_sits_idle(daemon: ScriptedDaemon, tmp_path: Path) -> None:
