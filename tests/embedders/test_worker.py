@@ -90,7 +90,7 @@ async def test_it_may_be_run_again(serving):
 
 
 async def test_who_asked_is_told_when_a_flaw_ends_it(tmp_path, clock, fake):
-    spec = workers.Spec("onnx", "fake-4", "fine", 4)
+    spec = workers.ModelSpec("onnx", "fake-4", "fine", 4)
     worker = workers.Worker(spec, {"NO_ENVIRONMENT": "\0"}, tmp_path, clock, fake)
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(10):
@@ -263,10 +263,10 @@ async def test_the_process_dies_with_its_parent(tmp_path, fake):
     script.write_text(
         "import asyncio, os, sys\n"
         "from pathlib import Path\n"
-        "from agentd.memory.index.embedding.worker import Child\n"
+        "from agentd.memory.index.embedding.worker import EmbedderProcess\n"
         "from agentd.memory.index.embedding.frames import Frame\n"
         "async def main():\n"
-        "    child = await Child.start(dict(os.environ), Path('.'), sys.argv[1:])\n"
+        "    child = await EmbedderProcess.start(dict(os.environ), Path('.'), sys.argv[1:])\n"
         "    await child.send(Frame({'source': 'fine', 'idle': 60}))\n"
         "    await child.receive()\n"
         "    await child.send(Frame({'id': 1, 'texts': ['hang'], 'query': False}))\n"

@@ -81,7 +81,7 @@ def indexer(index, workspace, store, clock, told):
 
 @pytest.fixture
 def search(index, indexer, store, workspace):
-    recall = MemoryRecall(index, indexer, store, workspace, patience=0.05)
+    recall = MemoryRecall(index, indexer, store, workspace, patience=1)
 
     async def search(text="needle"):
         found = await recall.search(SearchQuery(text), OWNER)
