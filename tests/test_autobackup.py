@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import tarfile
+import threading
 from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -221,3 +223,43 @@ async def test_a_start_removes_what_killed_backups_left(places, clock):
     backups.tidy()
     assert not copy.exists()
     assert files(places) == kept
+
+
+class Slow(AutoBackups):
+    """Backups whose writing begins and goes on when the test says so."""
+
+    begun, proceed = threading.Event(), threading.Event()
+    had_its_copy = False
+
+    def _write(self, copy: Path, kind: str) -> None:
+        self.begun.set()
+        self.proceed.wait(10)
+        self.had_its_copy = copy.exists()
+        super()._write(copy, kind)
+
+
+async def test_one_that_is_cancelled_keeps_its_copy_until_the_thread_has_ended(places, clock):
+    async with Database.open(places.database, STATE) as db:
+        backups = Slow(places, clock, 3)
+        making = asyncio.create_task(backups.make(db))
+        assert await asyncio.to_thread(backups.begun.wait, 10)
+        making.cancel()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        backups.proceed.set()
+        with pytest.raises(asyncio.CancelledError):
+            await making
+    assert backups.had_its_copy
+    assert not list(places.state_dir.rglob(f"{backup.COPY}*"))
+
+
+async def test_a_copy_that_is_cancelled_is_written_to_its_end(places, clock, tmp_path):
+    async with Database.open(places.database, STATE) as db:
+        await SqliteSessions(db, clock).notice("main", "x" * 5_000_000, "")
+        copying = asyncio.create_task(db.copy(tmp_path / "copy.db"))
+        await asyncio.sleep(0)
+        copying.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await copying
+        with closing(sqlite3.connect(tmp_path / "copy.db", timeout=0)) as copy:
+            assert copy.execute("SELECT count(*) FROM rows").fetchone() == (1,)

@@ -6,12 +6,12 @@ copied every day. `agentd restore` accepts these backups like any other.
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import sqlite3
 import tempfile
 from contextlib import closing
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import structlog
 from agentd.app import backup
 from agentd.core.errors import AgentdError, StorageCorrupt, StorageError
 from agentd.core.health import Problem
+from agentd.core.offloading import to_the_end
 from agentd.core.paths import DaemonPaths, ensure_private_dir
 from agentd.core.ports import Clock
 from agentd.engine.workers import DailyWorker
@@ -118,7 +119,7 @@ class AutoBackups:
             return
         with backup.place_for_copy(self._places, self._folder, self._free_at) as copy:
             await db.copy(copy)
-            await asyncio.to_thread(self._write, copy, "daily")
+            await to_the_end(partial(self._write, copy, "daily"))
 
     def problems(self) -> tuple[Problem, ...]:
         """Return why the last backup could not be made, and the damage that reading the database
@@ -131,7 +132,7 @@ class AutoBackups:
         try:
             with backup.place_for_copy(self._places, self._folder, self._free_at) as copy:
                 await db.copy(copy)
-                await asyncio.to_thread(self._read, copy)
+                await to_the_end(partial(self._read, copy))
         except (AgentdError, OSError) as error:
             log.warning("state_not_read", error=str(error))
 

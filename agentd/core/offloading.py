@@ -25,7 +25,11 @@ async def to_the_end(work: Callable[[], _T]) -> _T:
     it has ended, because a thread cannot be stopped: while the file still changes, a lock held
     around this must not be released and the result must not be inspected.
     """
-    running = asyncio.get_running_loop().run_in_executor(None, work)
+    return await until_done(asyncio.get_running_loop().run_in_executor(None, work))
+
+
+async def until_done(running: asyncio.Future[_T]) -> _T:
+    """Return the result of what runs in a thread, waiting for it like `to_the_end`."""
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:

@@ -19,6 +19,7 @@ import structlog
 from agentd.core.errors import AgentdError, StorageCorrupt, StorageError, StorageFull
 from agentd.core.failpoints import hit
 from agentd.core.health import Problem
+from agentd.core.offloading import until_done
 from agentd.storage.erasing import clear, drop_asides, mark_unclean, unmark
 from agentd.storage.files import (
     BUSY_TIMEOUT,
@@ -183,10 +184,24 @@ class Database:
 
         Reads and writes continue during the copy; erasures wait, because pages already copied would
         still hold the erased bytes. Raises StorageError. An error of the new file, whose folder may
-        be missing, is not recorded as a problem of the database.
+        be missing, is not recorded as a problem of the database. A cancelled caller still waits
+        until nothing writes to the file any more.
         """
         async with self._erasing:
-            await self._on_thread(lambda: self._copy(path))
+            loop = asyncio.get_running_loop()
+            ended: asyncio.Future[None] = loop.create_future()
+
+            def work() -> None:
+                try:
+                    self._copy(path)
+                finally:
+                    loop.call_soon_threadsafe(ended.set_result, None)
+
+            try:
+                await self._on_thread(work)
+            except asyncio.CancelledError:
+                await until_done(ended)
+                raise
 
     async def verify(self) -> None:
         """Check whether other programs deleted, replaced or damaged the file of a derived database,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -43,6 +42,7 @@ from agentd.app.logs import OpenLog
 from agentd.app.reload import Reload
 from agentd.core.errors import BudgetReached, ConfigError
 from agentd.core.health import Problem
+from agentd.core.offloading import to_the_end
 from agentd.core.paths import prompt
 from agentd.core.turn import Origin, SessionKind
 from agentd.engine.budget import OriginBudget
@@ -133,7 +133,8 @@ class Upkeep:
                 places.rows_key,
                 places.mcp_pins,
             )
-            return await asyncio.to_thread(backup.write, contents, file, runtime.clock.now())
+            now = runtime.clock.now()
+            return await to_the_end(partial(backup.write, contents, file, now))
 
     def _checks(self) -> tuple[Check, ...]:
         parts, config, limits = self._parts, self._runtime.config, self._runtime.limits
