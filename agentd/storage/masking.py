@@ -78,7 +78,7 @@ class _Known(Struct):
     `last`, no other contains words for which `looked_for` is true, unless a mark names it.
     """
 
-    rows: Collection[int] = ()
+    rows: list[int] = []
     last: int = 0
     count: int = 0
     looked_for: Callable[[str], bool] = lambda _: False
@@ -134,7 +134,8 @@ class Masking:
             look = partial(_texts_look, query=all_rows, made=_of_row, wanted=None)
         else:
             wanted.expect(await self._db.read(_count))
-            look = partial(_rows_look, wanted=wanted, looked=looked)
+            named = await self._db.read(partial(_rows_at, places=wanted.places))
+            look = partial(_rows_look, wanted=wanted, named=named, looked=looked)
         async for texts in self._pages(look):
             yield texts
         if wanted is not None:
@@ -168,7 +169,7 @@ class Masking:
         sessions: set[int] = set()
         for table in sorted(known, key=lambda table: table != "rows"):
             last, pages = await self._walk(self._db.read, _guilty, table, erasure, known[table])
-            guilty[table] = _Known(set(chain.from_iterable(pages)), last)
+            guilty[table] = _Known(list(chain.from_iterable(pages)), last)
             sessions.update(one for page in pages for told in page.values() for one in told)
         if not any(one.rows for one in guilty.values()):
             return 0
@@ -442,11 +443,21 @@ def _count(conn: sqlite3.Connection, last: int | None = None) -> int:
     return int(count)
 
 
+def _rows_at(conn: sqlite3.Connection, places: Collection[str]) -> frozenset[int]:
+    """Return the ids of the rows of transcripts at these places."""
+    named = [_number(one) for one in places if one.startswith("sessions/")]
+    return frozenset(number for (number,) in conn.execute(_OF_ROWS["rows"], (json.dumps(named),)))
+
+
 def _rows_look(
-    conn: sqlite3.Connection, wanted: TextFilter, looked: _Known, after: int
+    conn: sqlite3.Connection,
+    wanted: TextFilter,
+    named: frozenset[int],
+    looked: _Known,
+    after: int,
 ) -> tuple[int | None, list[StoredText]]:
     """Return what `_texts_look` returns, for transcripts. Only the blocks of each row are read
-    first, because most rows are not wanted.
+    first, because most rows are not wanted. Rows in `named` are, whatever they say.
     """
     cursor = conn.cursor()
     cursor.row_factory = None  # plain tuples, in less time
@@ -456,10 +467,8 @@ def _rows_look(
     places, texts = zip(*rows, strict=True)
     last = int(places[-1])
     chosen = {places[n] for n in wanted.among(texts)}
-    named = json.dumps([_number(one) for one in wanted.places if one.startswith("sessions/")])
-    found = conn.execute(_OF_ROWS["rows"], (named,))
-    chosen |= {number for (number,) in found if after < number <= last}
-    looked.rows = chosen.union(looked.rows)
+    chosen |= {number for number in named if after < number <= last}
+    looked.rows += sorted(chosen)
     looked.count, looked.last = looked.count + len(rows), last
     wanted.pass_over(len(rows) - len(chosen))
     if not chosen:

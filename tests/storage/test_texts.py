@@ -10,7 +10,7 @@ from agentd.core.alert import NewAlert
 from agentd.core.message import Text, ToolResult, ToolUse
 from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import MAIN, SessionKey, StopReason, Turn, TurnRequest
-from agentd.storage.masking import Masking
+from agentd.storage.masking import PAGE, Masking
 from agentd.storage.outbox import SqliteOutbox
 from agentd.storage.session_store import SqliteSessions
 
@@ -118,6 +118,23 @@ async def test_of_many_rows_only_those_that_are_wanted_are_read(state_db, sessio
     assert [one.text for one in found] == ["text 7.", "hello"], "and what stands at its places"
     assert looking.others == 30 * 3 - 2
     assert looking.expected == 30 * 3
+
+
+async def test_where_the_named_rows_are_is_asked_for_once(state_db, sessions):
+    class Asked(Looking):
+        asked = 0
+
+        @property
+        def places(self):
+            self.asked += 1
+            return {"sessions/main.jsonl:3", "memory/a.md:1"}
+
+    said = (NewRow(RowRole.ASSISTANT, (Text(f"text {n}."),)) for n in range(2 * PAGE))
+    await talk(sessions, MAIN, *said)
+    looking = Asked("text 1999.")
+    found = [one async for texts in Masking(state_db, nobody).texts(looking) for one in texts]
+    assert [one.text for one in found] == ["text 1.", "text 1999."]
+    assert looking.asked == 1, "not for each page of rows"
 
 
 @pytest.mark.parametrize(
