@@ -114,13 +114,15 @@ class Folder:
             if found.st_size > limit:
                 raise too_large("/".join(parts), found.st_size, limit)
             pieces, size = [], 0
-            room = found.st_size + 1  # so that the whole file is read at once
+            room = found.st_size + 1  # so that one call reads the whole file and tells its end
             while piece := os.read(fd, room):
                 pieces.append(piece)
                 size += len(piece)
-                room = _PIECE if size > found.st_size else 1
                 if size > limit:
                     raise too_large("/".join(parts), max(size, found.st_size), limit)
+                if size == found.st_size and len(piece) < room:
+                    break
+                room = _PIECE if size > found.st_size else found.st_size + 1 - size
         finally:
             os.close(fd)
         return b"".join(pieces)

@@ -74,16 +74,20 @@ class ConfinedFolder:
         self._gone = gone
         self._native = native and platform.machine() in _MACHINES
         self._held = held
+        self._last: tuple[Sequence[str], int] | None = None  # the directory of the last file, held
 
     @contextmanager
     def held(self) -> Iterator[ConfinedFolder]:
-        """Yield the same object with the root kept open, for many files in a row. Raises the error
-        of `gone` for a missing root.
+        """Yield the same object with the root kept open, and the directory of the file that was
+        opened last: for many files in a row, by one thread. Raises the error of `gone` for a
+        missing root.
         """
         root = self.open_root()
+        held = ConfinedFolder(self._root, native=self._native, gone=self._gone, held=root)
         try:
-            yield ConfinedFolder(self._root, native=self._native, gone=self._gone, held=root)
+            yield held
         finally:
+            held._let_go()
             os.close(root)
 
     def open(self, parts: Sequence[str], flags: int) -> tuple[int, os.stat_result]:
@@ -155,7 +159,7 @@ class ConfinedFolder:
 
     def _open(self, parts: Sequence[str], flags: int) -> int:
         if self._held is not None and parts:
-            return self._open_below(self._held, parts, flags)
+            return self._open_held(self._held, parts, flags)
         root = self.open_root()
         if not parts:
             return root
@@ -163,6 +167,24 @@ class ConfinedFolder:
             return self._open_below(root, parts, flags)
         finally:
             os.close(root)
+
+    def _open_held(self, root: int, parts: Sequence[str], flags: int) -> int:
+        """Open a name in the directory of the last file without resolving the path again: a single
+        name that is no link leads nowhere else.
+        """
+        *above, name = parts
+        if not above or name in {"", ".", ".."}:
+            return self._open_below(root, parts, flags)
+        if self._last is None or self._last[0] != above:
+            folder = self._open_below(root, above, _DIRECTORY)
+            self._let_go()
+            self._last = above, folder
+        return os.open(name, flags | _SAFE, dir_fd=self._last[1])
+
+    def _let_go(self) -> None:
+        if self._last is not None:
+            os.close(self._last[1])
+            self._last = None
 
     def _open_below(self, root: int, parts: Sequence[str], flags: int) -> int:
         if self._native:
@@ -184,12 +206,12 @@ class ConfinedFolder:
 
 def require_regular(found: os.stat_result, parts: Sequence[str], *, alone: bool = False) -> None:
     """Check for a regular file, with `alone` also for a single hard link. Raises PathRefused."""
-    path = "/".join(parts)
     if not stat.S_ISREG(found.st_mode):
+        path = "/".join(parts)
         raise PathRefused(f"{path} is no regular file", cure="name a text file of the workspace")
     if alone and found.st_nlink > 1:
         raise PathRefused(
-            f"{path} has a second hard link, so a change would reach another place",
+            f"{'/'.join(parts)} has a second hard link, so a change would reach another place",
             cure="replace it by a copy of its own: cp FILE COPY && mv COPY FILE",
         )
 

@@ -75,6 +75,42 @@ def test_links_are_never_followed(root: Path, native: bool) -> None:
 def test_parts_that_climb_are_stopped_by_the_kernel_too(root: Path) -> None:
     with pytest.raises((OSError, PathRefused)):
         Folder(root).read(("..", "out", "f.md"), 100)
+    with Folder(root).held() as folder:
+        assert folder.read(("d", "f.md"), 100) == b"inside"
+        for climbing in (("d", ".."), ("d", "..", "..", "out", "f.md"), ("..", "out", "f.md")):
+            with pytest.raises((OSError, PathRefused)):
+                folder.read(climbing, 100)
+            with pytest.raises((OSError, PathRefused)):
+                folder.stamp(climbing)
+
+
+def test_files_in_a_row_come_from_the_folder_that_was_opened(root: Path, native: bool) -> None:
+    (root / "d" / "only_outside.md").symlink_to(root.parent / "out" / "f.md")
+    (root / "e").mkdir()
+    (root / "e" / "f.md").write_bytes(b"also inside")
+    with Folder(root, native=native).held() as folder:
+        assert folder.read(("d", "f.md"), 100) == b"inside"
+        assert folder.read(("e", "f.md"), 100) == b"also inside"
+        assert folder.read(("d", "f.md"), 100) == b"inside"
+        (root / "d").rename(root / "was")
+        (root / "d").symlink_to(root.parent / "out")
+        assert folder.read(("d", "f.md"), 100) == b"inside", "what was opened, not the link"
+        with pytest.raises((OSError, PathRefused)):
+            folder.read(("d", "only_outside.md"), 100)
+        assert folder.read(("e", "f.md"), 100) == b"also inside"
+        with pytest.raises((OSError, PathRefused)):
+            folder.read(("d", "f.md"), 100)
+
+
+def test_many_files_in_a_row_cost_no_descriptor_each(root: Path, native: bool) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with Folder(root, native=native).held() as folder:
+        for name in ("f.md", "none.md", "f.md"):
+            with suppress(FileNotFoundError):
+                folder.read(("d", name), 100)
+            with suppress(FileNotFoundError):
+                folder.read(("none", name), 100)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_only_regular_files_are_opened_and_nothing_blocks(root: Path, native: bool) -> None:
@@ -165,6 +201,15 @@ def _reading(folder: Folder) -> Callable[[], bool]:
     return lambda: folder.read(("spot", "f.md"), 100) == _SECRET
 
 
+def _reading_in_a_row(folder: Folder) -> Callable[[], bool]:
+    def attempt() -> bool:
+        with folder.held() as held:
+            first = held.read(("spot", "f.md"), 100)
+            return _SECRET in {first, held.read(("spot", "f.md"), 100)}
+
+    return attempt
+
+
 def _listing(folder: Folder) -> Callable[[], bool]:
     return lambda: any(entry.name == "only_outside.md" for entry in folder.entries(("spot",)))
 
@@ -200,7 +245,10 @@ _WAYS = [
 ]
 
 
-@pytest.mark.parametrize(("way", "tries", "_"), _WAYS)
+_IN_A_ROW = pytest.param(_reading_in_a_row, 2_000, 50_000, id="read-in-a-row")
+
+
+@pytest.mark.parametrize(("way", "tries", "_"), [*_WAYS, _IN_A_ROW])
 def test_a_racing_link_lets_nothing_out(root: Path, native: bool, way, tries: int, _) -> None:
     done, escapes = _race(root, tries, way(Folder(root, native=native)))
     assert done > _FEWEST
@@ -208,7 +256,7 @@ def test_a_racing_link_lets_nothing_out(root: Path, native: bool, way, tries: in
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize(("way", "_", "tries"), _WAYS)
+@pytest.mark.parametrize(("way", "_", "tries"), [*_WAYS, _IN_A_ROW])
 def test_it_lets_nothing_out_of_600_000_races(root: Path, native: bool, way, tries: int, _) -> None:
     done, escapes = _race(root, tries, way(Folder(root, native=native)))
     assert done > tries / 100
