@@ -22,6 +22,7 @@ from agentd.providers.openai_wire import (
     Json,
     OpenAIAssembly,
     request_body,
+    service_of,
 )
 from agentd.providers.pictures import with_pictures
 from agentd.providers.provider_settings import ServiceSettings
@@ -80,7 +81,11 @@ class OpenAIProvider:
         api = await self._api.ready()
         model = prompt.model or self._settings.model
         seen, pictures = await with_pictures(prompt, self._blobs, can_see=self._settings.images)
-        assembly = OpenAIAssembly(model, think_tags=self._settings.capabilities.think_tags)
+        assembly = OpenAIAssembly(
+            model,
+            service=service_of(self._settings),
+            think_tags=self._settings.capabilities.think_tags,
+        )
         build = partial(request_body, seen, self._settings, model, pictures)
         body = await offload(len(seen.messages), build, light=ROWS)
         try:

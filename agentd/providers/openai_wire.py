@@ -9,8 +9,18 @@ from typing import Any, NoReturn
 
 from agentd.core import strict
 from agentd.core.errors import ProviderError
-from agentd.core.message import Block, Image, Message, Role, Text, ToolResult, ToolUse
+from agentd.core.message import (
+    Block,
+    Image,
+    Message,
+    OpaqueBlock,
+    Role,
+    Text,
+    ToolResult,
+    ToolUse,
+)
 from agentd.core.prompt import AnswerCompleted, ModelStop, Prompt, TextDelta, ThoughtDelta, ToolSpec
+from agentd.core.settings import OPENAI_URL, address_alone
 from agentd.core.strict import as_unicode
 from agentd.core.turn import Usage
 from agentd.providers.faults import failure, is_known, reported_fault
@@ -56,28 +66,49 @@ def request_body(
             body["tool_choice"] = "none"
         if can.parallel_tool_calls is not None:
             body["parallel_tool_calls"] = can.parallel_tool_calls
-    body["messages"] = list(_messages(prompt, can.system_role, pictures))
+    body["messages"] = list(_messages(prompt, settings, pictures))
     return body
 
 
-def _messages(prompt: Prompt, system_role: str, pictures: Pictures) -> Iterator[Json]:
+def service_of(settings: ServiceSettings) -> str:
+    """Return the address that tells one service from another, without a key that it may hold."""
+    return address_alone(settings.base_url or OPENAI_URL)
+
+
+def _messages(prompt: Prompt, settings: ServiceSettings, pictures: Pictures) -> Iterator[Json]:
     if system := "\n\n".join(s for s in prompt.system if s.strip()):
-        yield {"role": system_role, "content": system}
+        yield {"role": settings.capabilities.system_role, "content": system}
+    service = service_of(settings)
     for message in prompt.messages:
         if message.role is Role.ASSISTANT:
-            yield from _assistant(message)
+            yield from _assistant(message, service)
         else:
             yield from _user(message, pictures)
 
 
-def _assistant(message: Message) -> Iterator[Json]:
+def _assistant(message: Message, service: str) -> Iterator[Json]:
     calls = [_call(use) for use in message.tool_uses]
     text = message.text if message.text.strip() else None
     if text or calls:
         said: Json = {"role": "assistant", "content": text}
         if calls:
             said["tool_calls"] = calls
+            _add_unsaid(said, message, service)
         yield said
+
+
+def _add_unsaid(said: Json, message: Message, service: str) -> None:
+    """Add what came with the calls and only this service understands; see `_Unsaid`."""
+    for block in message.blocks:
+        if not isinstance(block, OpaqueBlock) or block.provider != PROVIDER:
+            continue
+        match block.raw:
+            case {"service": str(own), "message": dict(fields), "calls": list(extras)} if (
+                own == service
+            ):
+                said.update({k: v for k, v in fields.items() if k not in said})
+                for call, extra in zip(said["tool_calls"], extras, strict=False):
+                    call.update({k: v for k, v in dict(extra).items() if k not in call})
 
 
 def _user(message: Message, pictures: Pictures) -> Iterator[Json]:
@@ -200,6 +231,8 @@ _STOPS = {
     "content_filter": ModelStop.REFUSAL,
 }
 _THOUGHTS = ("reasoning_content", "reasoning")  # servers differ; some send both, with the same text
+_DETAILS = "reasoning_details"  # a list that holds the same text, signed or encrypted
+_OF_A_CALL = frozenset({"index", "id", "type", "function"})
 
 Shown = TextDelta | ThoughtDelta
 
@@ -214,7 +247,7 @@ class OpenAIAssembly:
     service reports inside the stream.
     """
 
-    def __init__(self, model: str, *, think_tags: bool = False) -> None:
+    def __init__(self, model: str, *, service: str = "", think_tags: bool = False) -> None:
         self.is_done = False  # the end mark has come
         self.usage: Usage | None = None
         self.written = WrittenAnswer()
@@ -223,6 +256,7 @@ class OpenAIAssembly:
         self._words: list[str] = []
         self._content, self._thoughts = TextStream(), TextStream()
         self._calls: list[_Call] = []
+        self._unsaid = _Unsaid(service)
         self._stop = ""
         self._is_refusal = False
 
@@ -271,7 +305,8 @@ class OpenAIAssembly:
         if stop is ModelStop.END_TURN and not text.strip():
             raise failure("empty_answer")
         blocks: tuple[Block, ...] = (Text(text),) if text.strip() else ()
-        message = Message(Role.ASSISTANT, (*blocks, *calls))
+        unsaid = self._unsaid.blocks([call.extra for call in self._calls]) if calls else ()
+        message = Message(Role.ASSISTANT, (*unsaid, *blocks, *calls))
         return AnswerCompleted(message, stop, usage, self._model, PROVIDER)
 
     def _feed(self, chunk: Json) -> Iterator[Shown]:
@@ -294,6 +329,7 @@ class OpenAIAssembly:
             _bad("more words behind the stop reason")
         for said in (thought, words, refusal):
             self.written.add(said)
+        self._unsaid.feed(delta, self.written)
         if thought := self._thoughts.feed(thought):
             yield ThoughtDelta(thought)
         if words := self._content.feed(words):
@@ -338,6 +374,9 @@ class OpenAIAssembly:
         call.name = call.name or name
         if arguments := _str(function.get("arguments") or ""):
             call.arguments.feed(arguments, self.written)
+        if extra := {key: piece[key] for key in piece.keys() - _OF_A_CALL if piece[key]}:
+            self.written.add(json.dumps(extra))
+            call.extra.update(extra)
 
 
 class _Call:
@@ -348,6 +387,7 @@ class _Call:
         self.id = ""
         self.name = ""
         self.arguments = Arguments()
+        self.extra: Json = {}  # keys that this format does not have
 
     def is_behind(self, name: str) -> bool:
         """Whether a piece with this name begins the next call instead of continuing this one."""
@@ -367,6 +407,37 @@ class _Call:
             any_id=True,
             too_large=self.arguments.is_too_large,
         )
+
+
+class _Unsaid:
+    """What comes with an answer beside its words, for the service alone: its reasoning, and keys of
+    its own at tool calls, such as a signature. Some services refuse a conversation in which calls
+    have lost theirs, so it is kept with calls and goes back to the service that sent it.
+    """
+
+    def __init__(self, service: str) -> None:
+        self._service = service
+        self._texts: dict[str, list[str]] = {}
+        self._details: list[object] = []
+
+    def feed(self, delta: Json, written: WrittenAnswer) -> None:
+        """Take the reasoning of one delta; details are counted in `written`."""
+        key = next((key for key in _THOUGHTS if isinstance(delta.get(key), str)), "")
+        if key:
+            self._texts.setdefault(key, []).append(delta[key])
+        if isinstance(details := delta.get(_DETAILS), list) and details:
+            written.add(json.dumps(details))
+            self._details += details
+
+    def blocks(self, extras: list[Json]) -> tuple[OpaqueBlock, ...]:
+        """Return the block to keep before calls with these keys of their own, none if there is
+        nothing to keep, or nothing that could be sent.
+        """
+        texts = {key: "".join(pieces) for key, pieces in self._texts.items()}
+        message: Json = {_DETAILS: self._details} if self._details else texts
+        raw = {"service": self._service, "message": message, "calls": extras}
+        is_kept = any(message.values()) or any(extras)
+        return (OpaqueBlock(PROVIDER, raw),) if is_kept and strict.is_unicode(raw) else ()
 
 
 def error_in(body: Json) -> object:

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentd.core.errors import ContextOverflow, ProviderError
-from agentd.core.message import Text, ToolUse, user
+from agentd.core.message import OpaqueBlock, Text, ToolUse, user
 from agentd.core.prompt import AnswerCompleted, ModelStop, Prompt, TextDelta, ThoughtDelta
 from agentd.core.secrets import Secret
 from agentd.core.turn import Usage
@@ -107,6 +107,50 @@ async def test_reasoning_is_shown_apart_once_and_is_no_part_of_the_answer(hello,
     assert words == answer.message.text
     assert answer.message.text.startswith("It is in the tin")
     assert len(answer.message.blocks) == 1
+
+
+def stream(*deltas, finish="stop"):
+    """A stream of these deltas, which ends with this stop reason."""
+    choices = [{"index": 0, "delta": d, "finish_reason": None} for d in deltas]
+    choices.append({"index": 0, "delta": {}, "finish_reason": finish})
+    events = [f"data: {json.dumps({'choices': [c]})}\n\n" for c in choices]
+    return "".join((*events, "data: [DONE]\n\n")).encode()
+
+
+LOOK = {"index": 0, "id": "c1", "function": {"name": "look", "arguments": "{}"}}
+SIGNED = {**LOOK, "extra_content": {"signature": "s=="}}
+DETAILS = [{"type": "reasoning.encrypted", "data": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("deltas", "message", "extra"),
+    [
+        (
+            [{"reasoning_content": "h"}, {"reasoning_content": "m"}, {"tool_calls": [LOOK]}],
+            {"reasoning_content": "hm"},
+            {},
+        ),
+        (
+            [{"reasoning": "hm", "reasoning_details": DETAILS}, {"tool_calls": [LOOK]}],
+            {"reasoning_details": DETAILS},
+            {},
+        ),
+        ([{"tool_calls": [SIGNED]}], {}, {"extra_content": {"signature": "s=="}}),
+    ],
+)
+async def test_reasoning_and_signatures_are_kept_with_calls_for_their_service(
+    hello, deltas, message, extra
+):
+    service = {"base_url": "http://box:8080/v1"}
+    _, answer = await hear(play(stream(*deltas, finish="tool_calls"), **service), hello)
+    raw = {"service": "http://box:8080/v1", "message": message, "calls": [extra]}
+    assert answer.message.blocks == (OpaqueBlock("openai", raw), ToolUse("c1", "look", {}))
+
+
+async def test_reasoning_that_cannot_be_sent_is_not_kept(hello):
+    deltas = ({"reasoning": "\ud800"}, {"tool_calls": [LOOK]})
+    _, answer = await hear(play(stream(*deltas, finish="tool_calls")), hello)
+    assert answer.message.blocks == (ToolUse("c1", "look", {}),)
 
 
 async def test_without_the_flag_think_tags_are_text(hello):

@@ -103,6 +103,35 @@ def test_blocks_of_other_providers_are_left_out_and_so_are_messages_of_nothing_e
     assert "SENTINEL" not in json.dumps(said)
 
 
+REASONED = OpaqueBlock(
+    "openai",
+    {
+        "service": "http://box:8080/v1",
+        "message": {"reasoning_content": "hm", "content": "no"},
+        "calls": [{"extra_content": {"signature": "s=="}, "id": "no"}, {}],
+    },
+)
+
+
+def test_what_came_with_calls_goes_back_to_the_service_that_sent_it_and_to_no_other():
+    uses = (ToolUse("c1", "look", {}), ToolUse("c2", "look", {}))
+    said = Message(Role.ASSISTANT, (REASONED, *uses))
+    prompt = Prompt((), (user("a"), said))
+    own = body(prompt, base_url="http://key@box:8080/v1")["messages"][1]
+    assert (own["content"], own["reasoning_content"]) == (None, "hm")
+    assert [(c["id"], c.get("extra_content")) for c in own["tool_calls"]] == [
+        ("c1", {"signature": "s=="}),
+        ("c2", None),
+    ]
+    other = body(prompt, base_url="http://other/v1")["messages"][1]
+    assert other == sent(user("a"), Message(Role.ASSISTANT, uses))[1]
+    words = Message(Role.ASSISTANT, (REASONED, Text("b")))
+    assert body(Prompt((), (user("a"), words)), base_url="http://box:8080/v1")["messages"][1] == {
+        "role": "assistant",
+        "content": "b",
+    }
+
+
 @pytest.mark.parametrize(
     ("capabilities", "key", "value"),
     [
