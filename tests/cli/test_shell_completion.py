@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -67,3 +68,21 @@ def test_zsh_and_fish_are_told_what_a_command_does() -> None:
 def test_every_shell_has_a_script() -> None:
     for shell in ("bash", "zsh", "fish"):
         assert "_AGENTD_COMPLETE" in agentd("completion", shell)
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    program = (
+        "import atexit, sys; from agentd.__main__ import main; "
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "_AGENTD_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "agentd "},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert '"doctor":"Check everything' in done.stdout
+    loaded = set(re.findall(r"agentd\.app\.cli\.(\w+)", done.stderr))
+    assert loaded == {"app", "completion", "foreground", "group", "report", "streams"}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import typer
 
-from agentd.app.cli import facts
+from agentd.app.cli import alerts, facts
 from agentd.app.cli.app import app
 from agentd.app.cli.group import CommandGroup
 
-LATER = [(group, name) for group in (app, facts.app) for name in sorted(group.later)]
+LATER = [(group, name) for group in (app, alerts.app, facts.app) for name in sorted(group.later)]
 
 
 @pytest.mark.parametrize(("group", "name"), LATER, ids=[name for _, name in LATER])

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.storage import Stores
-from agentd.app.config import Config
+from agentd.app.config import Config, load, with_workspace
 from agentd.core.errors import ConfigError
+from agentd.core.paths import DaemonPaths
 from agentd.core.ports import Provider
 from agentd.core.turn import Usage
 from agentd.engine.budget import Charges
@@ -78,6 +79,16 @@ def warming(model: ProviderModel) -> CoalescingWorker:
     nudged.
     """
     return CoalescingWorker("warming", model.warm or _nothing)
+
+
+def load_checked(places: DaemonPaths, environ: Mapping[str, str]) -> tuple[Config, DaemonPaths]:
+    """Return the configuration, and the places with its workspace. Raises ConfigError for what a
+    daemon would not start with.
+    """
+    config = load(places.config_file, environ)
+    found = with_workspace(config, places)
+    check_model(config, environ)
+    return config, found
 
 
 def check_model(config: Config, environ: Mapping[str, str]) -> None:

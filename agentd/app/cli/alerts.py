@@ -1,25 +1,19 @@
-"""`agentd alerts`: prints alerts as they arrive, and sends one if the daemon itself is down."""
+"""`agentd alerts`: prints alerts as they arrive."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import typer
-
-from agentd.app.cli.ask import sockets
-from agentd.app.cli.daemon_call import owners_times
+from agentd.app.cli.ask import owners_times, sockets
 from agentd.app.cli.declared import group_of
-from agentd.app.cli.report import AsJson, ConfigFile, as_line, note, reporting, say, show
-from agentd.core.paths import daemon_places
+from agentd.app.cli.group import deferred
+from agentd.app.cli.report import as_line, note, reporting, say
 from agentd.interfaces.client.connection import connect
 from agentd.interfaces.client.conversation import join_session
 from agentd.interfaces.commands.alerts import ALERTS
-
-if TYPE_CHECKING:
-    from agentd.interfaces.commands.plain import TimeFormatter
+from agentd.interfaces.commands.plain import TimeFormatter
 
 
 def _follow_until_stopped(_: dict[str, Any], *, as_json: bool) -> None:
@@ -70,29 +64,14 @@ class Printer:
 
 
 app = group_of(ALERTS, {"follow": _follow_until_stopped})
-
-
-@app.command()
-def watch(config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """Alert you if heartbeats have stopped to come; it asks no daemon, and a timer of systemd runs
-    it.
-
-    Uses the ways to reach you that need no daemon: command, webhook, apprise. Exit code 1 if one of
-    them failed; it is tried again the next time.
-    """
-    from agentd.app.cli.missing_daemon import (
-        missing,  # loads what opens the ways to reach the owner
-    )
-
-    with reporting(as_json=as_json):
-        look = missing(daemon_places(os.environ, config))
-        show(look.as_json(), _watch_text, as_json=as_json)
-        if look.failed:
-            raise typer.Exit(1)
-
-
-def _watch_text(result: dict[str, Any]) -> str:
-    lines = [f"{result['state']}: {result['text']}"]
-    lines += [f"  told by {name}" for name in result["sent"]]
-    lines += [f"  not told by {name}: {why}" for name, why in result["failed"].items()]
-    return "\n".join(lines)
+app.later |= deferred(
+    {
+        "watch": (
+            "missing_daemon:watch",
+            (
+                "Alert you if heartbeats have stopped to come; it asks no daemon, and a timer of "
+                "systemd runs it."
+            ),
+        )
+    }
+)

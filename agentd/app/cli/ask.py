@@ -1,23 +1,27 @@
-"""Calls the daemon from a command, and prints the answer."""
+"""Calls the daemon from a command, and prints the answer, with times for the owner's zone."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from agentd.app.cli.report import reporting, show
+from agentd.core.clock import SystemClock
 from agentd.core.errors import InvalidRequest
 from agentd.core.paths import client_sockets
-from agentd.interfaces.commands.plain import folded
+from agentd.interfaces.client.connection import DaemonConnection, connect, introduction
+from agentd.interfaces.commands.plain import TimeFormatter, folded
 
 QUICK_SECONDS = 30.0
 MODEL_SECONDS = 900.0  # commands that wait for a language model
+_INTRODUCTION_SECONDS = 30.0
 
 
 def sockets() -> tuple[Path, ...]:
@@ -58,11 +62,24 @@ def ask(
 
     Raises DaemonUnreachable, RemoteError, Busy.
     """
-    # Not before a question is asked: the client makes `agentd --help` half as slow again.
-    from agentd.app.cli.daemon_call import call_daemon
-
     params = {key: value for key, value in options.items() if value is not None}
-    return call_daemon(sockets(), f"_agentd/{command}", params, within, in_words=in_words)
+    return asyncio.run(_call(sockets(), f"_agentd/{command}", params, within, in_words=in_words))
+
+
+async def _call(
+    sockets: Sequence[Path], method: str, params: dict[str, Any], within: float, *, in_words: bool
+) -> Any:
+    async with connect(sockets) as connection:
+        result = await connection.call(method, params, within=within)
+        return (await owners_times(connection)).read(result) if in_words else result
+
+
+async def owners_times(connection: DaemonConnection) -> TimeFormatter:
+    """Return the time formatter for the daemon's zone. Raises RemoteError, Busy."""
+    hello = await connection.call(
+        "initialize", introduction(deny=True), within=_INTRODUCTION_SECONDS
+    )
+    return TimeFormatter(SystemClock((hello.get("_meta") or {}).get("agentd/zone", "")))
 
 
 def agree(question: str, *, yes: bool, ask: bool) -> None:

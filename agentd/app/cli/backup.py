@@ -7,21 +7,19 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from agentd.app.cli.declared import alone, tell
 from agentd.app.cli.report import AsJson, ConfigPath, note, reporting, show
+from agentd.app.config import OutwardSetting
 from agentd.app.restore import restore as put
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, ConfigError
 from agentd.core.paths import daemon_places, expanded
 from agentd.interfaces.commands.plain import counted
 from agentd.interfaces.commands.upkeep import UPKEEP
-
-if TYPE_CHECKING:
-    from agentd.app.config import OutwardSetting
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The archive, a .tar.gz.")]
 

@@ -5,34 +5,39 @@ changed.
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
+import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from datetime import date, time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import tomli
+import tomlkit
 import typer
+from tomlkit.exceptions import TOMLKitError
 
 from agentd.app.assembly.alerting import build_targets
-from agentd.app.assembly.model import check_model
+from agentd.app.assembly.model import load_checked
 from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.trial import try_opening
 from agentd.app.assembly.window import is_surely_enough
 from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.report import AsJson, ConfigFile, ConfigPath, reporting, show
 from agentd.app.config import (
+    Config,
     LoadedConfig,
     describe,
-    load,
     read,
     read_text,
     text_of,
     values,
-    with_workspace,
 )
 from agentd.app.config_absent import absent
 from agentd.app.config_mistakes import UnknownKey, similar_keys
+from agentd.app.config_text import key_lines, plain, toml
 from agentd.app.reload import is_live
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, ConfigError, InvalidRequest
@@ -42,18 +47,6 @@ from agentd.core.redaction import Redactor
 from agentd.engine.budget import Budget
 from agentd.interfaces.commands.plain import table
 from agentd.storage.ownership import configuration, owned
-
-if TYPE_CHECKING:
-    from agentd.app.config import Config
-import copy
-import re
-from collections.abc import MutableMapping
-
-import tomli
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
-from agentd.app.config_text import key_lines, plain, toml
 
 app = CommandGroup()
 
@@ -71,10 +64,8 @@ def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
         places = daemon_places(os.environ, config)
         file = places.config_file
         loose = configuration(file, os.getuid(), mend=False)
-        read = load(file, os.environ)
-        there = with_workspace(read, places)
+        read, there = load_checked(places, os.environ)
         owned(there.workspace, os.getuid())
-        check_model(read, os.environ)
         _check_window(read, places)
         _check_alerts(read)
         missing = absent(read, there, os.environ)

@@ -1,4 +1,4 @@
-"""`agentd run`, `stop` and `restart`."""
+"""`agentd run`, `stop`, `restart`, `reload` and `status`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ import os
 
 from agentd.app.cli import foreground
 from agentd.app.cli.ask import sockets
+from agentd.app.cli.declared import alone
 from agentd.app.cli.launch import refuse_system_service
 from agentd.app.cli.launch import restart as again
 from agentd.app.cli.launch import stop as end
 from agentd.app.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.core.paths import daemon_places
+from agentd.interfaces.commands.status import STATUS
+from agentd.interfaces.commands.upkeep import UPKEEP
+
+reload = alone(UPKEEP["reload"])
+status = alone(STATUS["status"])
 
 
 def run(config: ConfigFile = None) -> None:

@@ -7,59 +7,44 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from importlib import import_module
 from types import NoneType, UnionType
 from typing import Annotated, Any, cast, get_args, get_origin
 
 import typer
 
 from agentd.app.cli.ask import answer
-from agentd.app.cli.group import CommandGroup, DeferredCommand
+from agentd.app.cli.group import CommandGroup, DeferredCommand, load
 from agentd.app.cli.report import AsJson
 from agentd.interfaces.commands import declaration
 from agentd.interfaces.commands.declaration import Command, DeclaredParameter
 
 Line = Callable[..., None]
+Lines = Mapping[str, Line | str]
 
 
-def load_command(place: str, name: str = "") -> Any:
-    """Return the command or group at "package.module:attribute"; of a group without a name, its
-    command `name`.
-    """
-    module, _, attribute = place.partition(":")
-    found = getattr(import_module(module), attribute)
-    if not isinstance(found, declaration.Group):
-        return found
-    return group_of(found) if found.name else alone(found[name])
-
-
-def group_of(declared: declaration.Group, lines: Mapping[str, Line] | None = None) -> CommandGroup:
+def group_of(declared: declaration.Group, lines: Lines | None = None) -> CommandGroup:
     """Return a declared group as a group of the command line."""
     group = CommandGroup()
     add_all(group, declared, lines)
     return group
 
 
-def add_all(
-    group: CommandGroup,
-    declared: declaration.Group,
-    lines: Mapping[str, Line] | str | None = None,
-) -> None:
+def add_all(group: CommandGroup, declared: declaration.Group, lines: Lines | None = None) -> None:
     """Add the commands of a declared group. `lines` are functions, by command name, that run
     commands which need more than one call: each gets the given parameters by their wire names,
-    `as_json`, and its own options, which only the command line has. `lines` as
-    "package.module:attribute" is imported at the first use of one of the commands.
+    `as_json`, and its own options, which only the command line has. A line as "module:attribute"
+    is imported at the first use of its command.
     """
     for command in declared.commands:
         if command.has_line:
+            line = lines.get(command.name) if lines else None
             group.later[command.name] = DeferredCommand(
-                partial(_line, command, lines), command.summary
+                partial(_load_line, command, line), command.summary
             )
 
 
-def _line(command: Command, lines: Mapping[str, Line] | str | None) -> Line:
-    found = load_command(lines) if isinstance(lines, str) else lines or {}
-    return alone(command, found.get(command.name))
+def _load_line(command: Command, line: Line | str | None) -> Line:
+    return alone(command, load(line) if isinstance(line, str) else line)
 
 
 def tell(command: Command, given: Mapping[str, Any], *, as_json: bool) -> None:

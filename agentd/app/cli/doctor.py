@@ -7,18 +7,18 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
-from agentd.app.assembly.model import check_model
+from agentd.app.assembly.model import load_checked
 from agentd.app.cli.ask import fit_to_terminal, sockets
 from agentd.app.cli.declared import alone
 from agentd.app.cli.report import ConfigFile, reporting, show
-from agentd.app.config import Config, load, with_workspace
+from agentd.app.config import Config
 from agentd.app.config_absent import absent
 from agentd.app.daemon import StopTimeouts
-from agentd.app.doctor.examine import examine
+from agentd.app.doctor.examine import Check, examine
 from agentd.app.doctor.machine_checks import (
     ClockCheck,
     DiskCheck,
@@ -38,10 +38,6 @@ from agentd.interfaces.client.connection import connect
 from agentd.interfaces.commands.units import linger_marker, system_unit, users_unit
 from agentd.interfaces.commands.upkeep import UPKEEP
 from agentd.storage.ownership import owned
-
-if TYPE_CHECKING:
-    from agentd.app.config import Config
-    from agentd.app.doctor.examine import Check
 
 _SECONDS = 60.0
 _OK = "ok"
@@ -70,10 +66,8 @@ def _configuration(places: DaemonPaths) -> list[dict[str, str]]:
     used, the checks use the defaults.
     """
     try:
-        config = load(places.config_file, os.environ)
-        found_at = with_workspace(config, places)
+        config, found_at = load_checked(places, os.environ)
         owned(found_at.workspace, os.getuid())
-        check_model(config, os.environ)
         file = places.config_file
         there = f"{file} is right" if file.exists() else f"there is no {file}; the defaults hold"
         missing = absent(config, found_at, os.environ)

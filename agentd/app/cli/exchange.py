@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from agentd.app.cli.ask import MODEL_SECONDS, ask, fit_to_terminal
-from agentd.app.cli.declared import Line
 from agentd.app.cli.report import AsJson, reporting, show
-from agentd.app.cli.text_files import Output, check_writable, naming_file, read_text, write_text
+from agentd.app.cli.text_files import Output, check_writable, naming_file, read_bytes, write_text
 from agentd.core.errors import Busy, GraphError, InvalidRequest
+from agentd.core.graph import Record
 from agentd.interfaces.client.remote_error import RemoteError
 from agentd.interfaces.commands.exchange import EXCHANGE
 from agentd.interfaces.commands.plain import counted, visible
@@ -19,11 +19,8 @@ from agentd.zero.delta import apply as applied
 from agentd.zero.delta import as_json as told_of
 from agentd.zero.delta import checkpoint, diff, read_delta
 from agentd.zero.formats.reading import read
+from agentd.zero.formats.seal import MOST_CHARS, decode_text
 from agentd.zero.formats.writing import write
-
-if TYPE_CHECKING:
-    from agentd.core.graph import Record
-
 
 _TRIES = 5  # to read a graph that is being changed
 _Old = Annotated[Path, typer.Argument(metavar="OLD.0c", help="A state that `snapshot` wrote.")]
@@ -77,6 +74,15 @@ def apply(
         _show(told, output, as_json=as_json)
 
 
+def read_text(file: Path) -> str:
+    """Return the text of a file; `-` is standard input. Raises InvalidRequest for a file that
+    cannot be read or is too large, GraphError for one that is not UTF-8.
+    """
+    data = read_bytes(file, MOST_CHARS, "no graph of one person is so large")
+    with naming_file(file):
+        return decode_text(data)
+
+
 def _read(file: Path) -> Record:
     """Return the state in a file. Raises InvalidRequest, GraphError."""
     text = read_text(file)
@@ -123,7 +129,8 @@ def _snapshot_text(told: dict[str, Any]) -> str:
     return f"written to {told['file']}: {kept}{gone}, state {told['state'][:12]}"
 
 
-def _send(given: dict[str, Any], *, output: Output = None, as_json: bool) -> None:
+def send(given: dict[str, Any], *, output: Output = None, as_json: bool) -> None:
+    """Write what another agent is to be told, or print it."""
     with reporting(as_json=as_json):
         if output is not None:
             check_writable(output)
@@ -135,12 +142,13 @@ def _send(given: dict[str, Any], *, output: Output = None, as_json: bool) -> Non
         show({"file": str(output), "bytes": size, **told}, _sent_text, as_json=as_json)
 
 
-def _take(
+def take(
     given: dict[str, Any],
     *,
     file: Annotated[Path, typer.Argument(help="A message; `-` is standard input.")],
     as_json: bool,
 ) -> None:
+    """Hand a message of another agent to the daemon."""
     with reporting(as_json=as_json):
         _check(given["trust"])
         told = _ask_about_file(file, {**given, "text": read_text(file)})
@@ -151,12 +159,13 @@ def _take(
         )
 
 
-def _import(
+def import_graph(
     given: dict[str, Any],
     *,
     file: Annotated[Path, typer.Argument(help="`.0` or `.0c` text; `-` is standard input.")],
     as_json: bool,
 ) -> None:
+    """Hand a graph in a file to the daemon."""
     with reporting(as_json=as_json):
         _check(given["trust"])
         text = read_text(file)
@@ -167,16 +176,14 @@ def _import(
         )
 
 
-def _verify(given: dict[str, Any], *, as_json: bool) -> None:
+def verify(given: dict[str, Any], *, as_json: bool) -> None:
+    """Print whether the chain is whole; exit code 1 if it is not."""
     command = EXCHANGE["chain"]
     with reporting(as_json=as_json):
         found = ask(command.path, within=command.seconds, **given)
         show(found, command.show, as_json=as_json)
         if found["bad"] is not None or found["changed"]:
             raise typer.Exit(1)
-
-
-LINES: dict[str, Line] = {"send": _send, "take": _take, "import-graph": _import, "chain": _verify}
 
 
 def _check(trust: float) -> None:

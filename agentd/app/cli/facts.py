@@ -7,15 +7,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from agentd.app.cli.ask import agree, ask, fit_to_terminal
-from agentd.app.cli.declared import add_all, group_of, load_command
-from agentd.app.cli.group import DeferredCommand
+from agentd.app.cli.declared import add_all, group_of
+from agentd.app.cli.group import deferred
 from agentd.app.cli.report import AsJson, as_line, reporting, say, show
 from agentd.app.cli.text_files import read_stdin
 from agentd.core.errors import InvalidRequest
@@ -86,8 +85,18 @@ def _import_facts(
 
 app = group_of(FACTS, {"forget": _forgotten, "import": _import_facts})
 add_all(app, FACT_CHANGES, {"changes": _list_changes})
-add_all(app, GRAPH, "agentd.app.cli.graph:LINES")
-add_all(app, EXCHANGE, "agentd.app.cli.exchange:LINES")
+# Those that read or draw the graph load its parts, which no other command of facts needs.
+add_all(app, GRAPH, {"query": "graph:query", "graph": "graph:graph"})
+add_all(
+    app,
+    EXCHANGE,
+    {
+        "send": "exchange:send",
+        "take": "exchange:take",
+        "import-graph": "exchange:import_graph",
+        "chain": "exchange:verify",
+    },
+)
 
 
 @app.command()
@@ -98,22 +107,21 @@ def export(as_json: AsJson = False) -> None:
             say(as_line(fact))
 
 
-# Those that read or draw the graph load its parts, which no other command of facts needs.
-_GRAPH = {
-    "run": ("zero:run", "Run the graphs of a `.0` file."),
-    "compile": (
-        "zero:compile_statements",
-        "Write statements as `.0` text, with all their hashes; no daemon is needed.",
-    ),
-    "snapshot": ("exchange:snapshot", "Write the whole graph as it is now, as `.0c`."),
-    "graph-changes": ("exchange:graph_changes", "Write what led from one state to another."),
-    "apply": (
-        "exchange:apply",
-        "Make those changes to that state, here and without a daemon.",
-    ),
-}
-for _name, (_place, _summary) in _GRAPH.items():
-    app.later[_name] = DeferredCommand(partial(load_command, f"agentd.app.cli.{_place}"), _summary)
+app.later |= deferred(
+    {
+        "run": ("zero:run", "Run the graphs of a `.0` file."),
+        "compile": (
+            "zero:compile_statements",
+            "Write statements as `.0` text, with all their hashes; no daemon is needed.",
+        ),
+        "snapshot": ("exchange:snapshot", "Write the whole graph as it is now, as `.0c`."),
+        "graph-changes": ("exchange:graph_changes", "Write what led from one state to another."),
+        "apply": (
+            "exchange:apply",
+            "Make those changes to that state, here and without a daemon.",
+        ),
+    }
+)
 
 
 def _forget(**wanted: Any) -> dict[str, Any]:

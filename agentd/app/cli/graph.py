@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from agentd.app.cli.ask import ask
-from agentd.app.cli.declared import Line
 from agentd.app.cli.report import note, reporting, show
 from agentd.app.cli.text_files import Output, write_text
 from agentd.core.errors import InvalidRequest
@@ -37,12 +36,13 @@ class Format(StrEnum):
 DRAWN = frozenset({Format.TABLE, Format.DOT, Format.HTML})  # the daemon writes the others
 
 
-def _query(given: dict[str, Any], *, as_json: bool) -> None:
+def query(given: dict[str, Any], *, as_json: bool) -> None:
+    """Ask the graph and print its answer."""
     with reporting(as_json=as_json):
         show(ask("facts/query", **given), _answer_text, as_json=as_json)
 
 
-def _graph(
+def graph(
     given: dict[str, Any],
     *,
     form: Annotated[
@@ -64,6 +64,7 @@ def _graph(
     ] = False,
     as_json: bool,
 ) -> None:
+    """Print a picture of the graph, or write it to a file."""
     with reporting(as_json=as_json):
         if compat and form is not Format.ZERO:
             raise InvalidRequest("--compat is for --format zero alone", cure="leave it out")
@@ -79,9 +80,6 @@ def _graph(
         size = write_text(output, _draw(result, form).rstrip("\n") + "\n")
         told = {"file": str(output), "bytes": size}
         show(told, lambda done: f"written to {done['file']}", as_json=as_json)
-
-
-LINES: dict[str, Line] = {"query": _query, "graph": _graph}
 
 
 def _answer_text(result: dict[str, Any]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import partial
+from importlib import import_module
 from typing import Any, ClassVar, cast
 
 import typer
@@ -17,6 +18,7 @@ from agentd.core.errors import InvalidRequest
 
 # The parent of everything that is wrong with a command line; typer has no name for it.
 _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])
+_CompletionItem = cast(Any, typer.core).CompletionItem  # which typer uses and does not export
 
 
 Load = Callable[[], Any]
@@ -29,6 +31,22 @@ class DeferredCommand(Struct, frozen=True):
 
     load: Load
     summary: str
+
+
+def load(place: str) -> Any:
+    """Return what stands at "module:attribute" of the command line."""
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(f"agentd.app.cli.{module}"), attribute)
+
+
+def deferred(commands: Mapping[str, tuple[str, str]]) -> dict[str, DeferredCommand]:
+    """Return commands and groups to be imported at their first use, from the place (see `load`) and
+    the summary of each.
+    """
+    return {
+        name: DeferredCommand(partial(load, place), summary)
+        for name, (place, summary) in commands.items()
+    }
 
 
 COMPLETION_VARIABLE = "_AGENTD_COMPLETE"  # in it a shell says that it wants to know what may follow
@@ -50,14 +68,10 @@ class _QuickCommand(TyperCommand):
 
 class _QuickGroup(TyperGroup):
     later: ClassVar[Mapping[str, DeferredCommand]] = {}
-    inside: ClassVar[tuple[Load, ...]] = ()  # at most one
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        if self.inside:
-            self.commands = _LazyCommands(*self.inside)
-        else:
-            self.commands = _Commands(self.commands, self.later)
+        self.commands = _Commands(self.commands, self.later)
 
     def get_short_help_str(self, limit: int = _SENTENCE) -> str:
         """Return the first sentence of the help, not shortened."""
@@ -72,6 +86,12 @@ class _QuickGroup(TyperGroup):
         rows = [(name, self._summary(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Return what may follow; commands not imported yet with their summary."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        commands = [_CompletionItem(name, help=self._summary(ctx, name)) for name in names]
+        return [*commands, *super(TyperGroup, self).shell_complete(ctx, incomplete)]
 
     def _summary(self, ctx: Any, name: str) -> str:
         if name in self.later:
@@ -155,7 +175,7 @@ class _Commands(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._made and name in self._later:
-            self._made[name] = _to_typer(name, self._later[name].load())
+            self._made[name] = _to_typer(name, self._later[name])
         return self._made[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
@@ -171,48 +191,17 @@ class _Commands(MutableMapping[str, Any]):
         return len(self._later.keys() | self._made.keys())
 
 
-class _LazyCommands(MutableMapping[str, Any]):
-    """The commands of a group that is imported when one of them is looked up."""
-
-    def __init__(self, load: Load) -> None:
-        self._load = load
-
-    @cached_property
-    def _commands(self) -> MutableMapping[str, Any]:
-        return typer.main.get_group(self._load()).commands
-
-    def __getitem__(self, name: str) -> Any:
-        return self._commands[name]
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._commands[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._commands[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._commands)
-
-    def __len__(self) -> int:
-        return len(self._commands)
-
-
 class CommandGroup(typer.Typer):
-    """Commands under one name; `summary` is the group's help. Each of `later` is a function or a
-    group, imported at its first use. With `inside` the commands are those of the group that it
-    imports.
+    """Commands under one name; `summary` is the group's help, by default what the list of commands
+    says of it. Each of `later` is a function or a group, imported at its first use.
     """
 
     def __init__(
-        self,
-        summary: str = "",
-        later: Mapping[str, DeferredCommand] | None = None,
-        inside: Load | None = None,
+        self, summary: str = "", later: Mapping[str, DeferredCommand] | None = None
     ) -> None:
         self.later: dict[str, DeferredCommand] = dict(later or {})
-        found = (inside,) if inside else ()
         super().__init__(
-            cls=type("_Later", (_QuickGroup,), {"later": self.later, "inside": found}),
+            cls=type("_Later", (_QuickGroup,), {"later": self.later}),
             help=summary,
             context_settings={"help_option_names": ["--help", "-h"]},  # commands take them over
             no_args_is_help=True,
@@ -226,11 +215,11 @@ class CommandGroup(typer.Typer):
         return super().command(name, cls=_QuickCommand, **options)
 
 
-def _to_typer(name: str, loaded: Any) -> Any:
-    """Return the click command that typer makes of a function or a group."""
-    holder = CommandGroup("")
+def _to_typer(name: str, command: DeferredCommand) -> Any:
+    """Import a function or a group, and return the click command that typer makes of it."""
+    holder, loaded = CommandGroup(), command.load()
     if isinstance(loaded, CommandGroup):
-        holder.add_typer(loaded, name=name)
+        holder.add_typer(loaded, name=name, help=loaded.info.help or command.summary)
     else:
         holder.command(name)(loaded)
     return typer.main.get_group(holder).commands[name]

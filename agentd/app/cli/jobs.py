@@ -12,8 +12,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from agentd.app.cli.ask import agree, sockets
-from agentd.app.cli.daemon_call import owners_times
+from agentd.app.cli.ask import agree, owners_times, sockets
 from agentd.app.cli.declared import group_of, tell
 from agentd.app.cli.report import note, reporting
 from agentd.core.clock import SystemClock

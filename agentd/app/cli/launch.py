@@ -116,12 +116,9 @@ async def restart(places: DaemonPaths, config: Path | None) -> None:
     """Stop the daemon if one runs, and start one. Raises AgentdError. The configuration is checked
     first: a mistake in it raises ConfigError and leaves a running daemon alone.
     """
-    from agentd.app.assembly.model import check_model  # `up` and `stop` do without
-    from agentd.app.config import load, with_workspace
+    from agentd.app.assembly.model import load_checked  # `up` and `stop` do without
 
-    read = load(places.config_file, os.environ)
-    with_workspace(read, places)
-    check_model(read, os.environ)
+    load_checked(places, os.environ)
     sockets = client_sockets(os.environ)
     try:
         await stop(sockets)

@@ -7,13 +7,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from msgspec.structs import asdict
 
-from agentd.app.cli.ask import QUICK_SECONDS, sockets
-from agentd.app.cli.daemon_call import owners_times
+from agentd.app.cli.ask import QUICK_SECONDS, owners_times, sockets
 from agentd.app.cli.declared import alone
 from agentd.app.cli.report import as_line, note, reporting, say
 from agentd.app.config import load
@@ -25,9 +24,6 @@ from agentd.interfaces.client.connection import IgnoringWatcher, connect
 from agentd.interfaces.commands.logs import LOGS, Logbook, WantedLines, parse
 from agentd.interfaces.commands.plain import TimeFormatter, visible, words
 from agentd.interfaces.commands.units import Unit
-
-if TYPE_CHECKING:
-    from agentd.interfaces.commands.plain import TimeFormatter
 
 _MOST_AT_ONCE = 1000  # records in one answer of the daemon
 _HEAD = ("at", "level", "event")

@@ -4,23 +4,16 @@ files or ask for a yes.
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from agentd.app.cli.ask import MODEL_SECONDS, agree, ask, fit_to_terminal, sockets
-from agentd.app.cli.declared import group_of, tell
-from agentd.app.cli.report import as_line, note, reporting, say, show
-from agentd.core.errors import StorageError
+from agentd.app.cli.ask import ask, fit_to_terminal
+from agentd.app.cli.declared import group_of
+from agentd.app.cli.report import as_line, reporting, say, show
 from agentd.core.message import Block, Image, Text, ToolResult, ToolUse, decode_block
-from agentd.core.paths import chat_history
-from agentd.core.turn import SessionKey
-from agentd.interfaces.commands.plain import counted, table, visible
+from agentd.interfaces.commands.plain import counted, visible
 from agentd.interfaces.commands.sessions import SESSIONS
 
 _SPEAKERS = {"user": "you", "assistant": "agent", "summary": "summary", "notice": "notice"}
@@ -92,56 +85,15 @@ def _export(given: dict[str, Any], *, as_json: bool) -> None:
             say(as_line(message))
 
 
-def _import(
-    _: dict[str, Any],
-    *,
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH…", help="JSONL files or folders.", exists=True)
-    ],
-    as_: Annotated[
-        str | None, typer.Option("--as", metavar="KEY", help="The session that one file becomes.")
-    ] = None,
-    as_json: bool,
-) -> None:
-    from agentd.app.cli.transcripts import bring_in
-
-    with reporting(as_json=as_json):
-        made = asyncio.run(bring_in(sockets(), paths, MODEL_SECONDS, as_))
-        show(
-            {"sessions": made},
-            lambda result: table(result["sessions"], ("key", "rows"), "no transcripts found"),
-            as_json=as_json,
-        )
-        for fault in (fault for session in made for fault in session.get("left_out", ())):
-            note(f"left out: {fault}")
-
-
-def _delete(
-    given: dict[str, Any],
-    *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: bool,
-) -> None:
-    key = given["key"]
-    with reporting(as_json=as_json):
-        if not yes:
-            ask("sessions/show", key=key)  # fails for a missing session before the user is asked
-        agree(f"Erase session {key} for good?", yes=yes, ask=not as_json)
-    tell(SESSIONS["delete"], given, as_json=as_json)
-    _forget_typed(key)
-
-
-app = group_of(SESSIONS, {"show": _show, "export": _export, "import": _import, "delete": _delete})
-
-
-def _forget_typed(key: str) -> None:
-    """Erase the session from this user's chat history. The daemon has erased the history in its own
-    state folder; a system service cannot reach the user's.
-    """
-    from agentd.storage.chat_history import TypedHistory
-
-    with suppress(StorageError):
-        asyncio.run(TypedHistory(chat_history(os.environ)).erase(SessionKey(key)))
+app = group_of(
+    SESSIONS,
+    {
+        "show": _show,
+        "export": _export,
+        "import": "transcripts:import_files",
+        "delete": "session_deletion:delete",
+    },
+)
 
 
 def _messages(

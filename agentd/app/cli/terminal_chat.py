@@ -12,8 +12,7 @@ from agentd.app.chat.painter import Painter
 from agentd.app.chat.screen import Screen
 from agentd.app.chat.statusline import StatusLine
 from agentd.app.chat.terminal import Terminal, history_in
-from agentd.app.cli.ask import sockets
-from agentd.app.cli.daemon_call import owners_times
+from agentd.app.cli.ask import owners_times, sockets
 from agentd.app.cli.report import say
 from agentd.core.paths import chat_history
 from agentd.interfaces.client.connection import connect

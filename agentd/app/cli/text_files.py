@@ -22,17 +22,6 @@ Output = Annotated[
 ]
 
 
-def read_text(file: Path) -> str:
-    """Return the text of a file; `-` is standard input. Raises InvalidRequest for a file that
-    cannot be read or is too large, GraphError for one that is not UTF-8.
-    """
-    from agentd.zero.formats.seal import MOST_CHARS, decode_text
-
-    data = read_bytes(file, MOST_CHARS, "no graph of one person is so large")
-    with naming_file(file):
-        return decode_text(data)
-
-
 def read_bytes(file: Path, most: int, cure: str) -> bytes:
     """Return the bytes of a file; `-` is standard input. Raises InvalidRequest for a file that
     cannot be read, and, with `cure`, for one of more than `most` bytes.

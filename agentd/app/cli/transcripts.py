@@ -1,23 +1,28 @@
-"""Importing transcripts of agentd, OpenClaw and RustyClaw: converted to lines of agentd's export
-and sent to the daemon in pieces that fit its frames.
+"""`agentd sessions import`: transcripts of agentd, OpenClaw and RustyClaw, converted to lines of
+agentd's export and sent to the daemon in pieces that fit its frames.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from msgspec import Struct
 
+from agentd.app.cli.ask import MODEL_SECONDS, sockets
+from agentd.app.cli.report import note, reporting, show
 from agentd.core.errors import InvalidRequest
 from agentd.core.message import IMAGE_TYPES
 from agentd.interfaces.acp.transcript_lines import read_line
 from agentd.interfaces.client.connection import MAX_FRAME_BYTES, DaemonConnection, connect
+from agentd.interfaces.commands.plain import table
 from agentd.interfaces.commands.sessions import parse_key
 
 
@@ -60,6 +65,29 @@ class BroughtTranscript(Struct, frozen=True):
     file: Path
     lines: tuple[Line, ...]
     faults: tuple[str, ...] = ()
+
+
+def import_files(
+    _: dict[str, Any],
+    *,
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH…", help="JSONL files or folders.", exists=True)
+    ],
+    as_: Annotated[
+        str | None, typer.Option("--as", metavar="KEY", help="The session that one file becomes.")
+    ] = None,
+    as_json: bool,
+) -> None:
+    """Import transcripts, and print the sessions that they have become."""
+    with reporting(as_json=as_json):
+        made = asyncio.run(bring_in(sockets(), paths, MODEL_SECONDS, as_))
+        show(
+            {"sessions": made},
+            lambda result: table(result["sessions"], ("key", "rows"), "no transcripts found"),
+            as_json=as_json,
+        )
+        for fault in (fault for session in made for fault in session.get("left_out", ())):
+            note(f"left out: {fault}")
 
 
 async def bring_in(

@@ -11,8 +11,9 @@ from typing import Annotated, Any, Never
 import typer
 
 from agentd.app.cli.ask import ask
+from agentd.app.cli.exchange import read_text
 from agentd.app.cli.report import AsJson, ConfigFile, reporting, show
-from agentd.app.cli.text_files import Output, naming_file, read_bytes, read_text, write_text
+from agentd.app.cli.text_files import Output, naming_file, read_bytes, write_text
 from agentd.app.config import load
 from agentd.core.clock import SystemClock
 from agentd.core.errors import InvalidRequest
