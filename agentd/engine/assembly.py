@@ -32,17 +32,19 @@ from agentd.engine.compaction.plan import Thresholds
 from agentd.engine.compaction.summary import Summariser, longest_summary
 from agentd.engine.completion import Completions
 from agentd.engine.context import Instructions, PromptGatherer
+from agentd.engine.context_requests import ContextRequests
 from agentd.engine.context_room import ContextRoom
 from agentd.engine.hook_questions import HookQuestions
 from agentd.engine.loop import TurnLoop
 from agentd.engine.outage import Outage, OutageAwareProvider
 from agentd.engine.queue import SessionQueue
 from agentd.engine.recovery import Recovery
+from agentd.engine.session_contexts import SessionContexts
 from agentd.engine.sessions import SessionTurnRunner
 from agentd.engine.settings import AgentSettings
 from agentd.engine.toolbox import Toolbox
 from agentd.engine.turn import TurnExecution
-from agentd.engine.workers import Stopping
+from agentd.engine.workers import Stopping, Tasks
 
 
 class EnginePorts(Struct, frozen=True):
@@ -80,9 +82,13 @@ class EnginePorts(Struct, frozen=True):
 
 
 class Engine(Struct, frozen=True):
-    """The assembled engine: `sessions` runs turns, the other parts report on them."""
+    """The assembled engine: `sessions` runs turns, `requests` carries out what the owner asks of
+    contexts, `tasks` owns work around turns, the other parts report on them.
+    """
 
     sessions: SessionTurnRunner
+    requests: ContextRequests
+    tasks: Tasks
     compaction: Compaction
     outage: Outage
     builder: PromptGatherer
@@ -122,43 +128,54 @@ def build_engine(
     stopping = ports.stopping
     outage = Outage(clock, ports.record or _NeverAnswered(), stopping)
     provider = OutageAwareProvider(ports.provider, outage)
-    journal, events, redactor = ports.journal, ports.events, ports.redactor
+    events = ports.events
     grants, charges = Grants(), Charges(ports.ledger, clock, price)
     toolbox = _toolbox(ports, agent, grants)
-    loop = TurnLoop(
-        store,
-        journal,
-        charges,
-        toolbox,
-        provider,
-        clock,
-        stopping,
-        max_model_calls=agent.max_model_calls,
-        redactor=redactor,
-    )
+    loop = _loop(ports, charges, toolbox, provider, agent)
     builder = PromptGatherer(ports.sources, toolbox, clock, provider, instructions, ports.offer)
     completions = ports.completions or Completions(provider, charges, stopping=stopping)
     summariser = _summariser(completions, clock, summary_prompt, limits, compaction)
     shrink = Compaction(store, ports.hooks, summariser, clock, limits, compaction)
     questions = HookQuestions(store, loop, builder, toolbox, clock, stopping)
     queue = SessionQueue(agent.max_queued, agent.max_concurrent_turns)
-    context_room = ContextRoom(
+    contexts = SessionContexts(store, clock, limits.window)
+    room = ContextRoom(
         store,
+        contexts,
         shrink,
         questions,
-        queue,
         events,
         clock,
         grants,
         background=compaction.background,
         idle_reset=agent.idle_reset,
     )
-    recovery = Recovery(store, journal, toolbox, loop)
-    execution = TurnExecution(store, loop, builder, context_room, outage, clock)
-    sessions = SessionTurnRunner(
-        store, execution, context_room, recovery, queue, events, outage, stopping=stopping
+    recovery = Recovery(store, ports.journal, toolbox, loop)
+    execution = TurnExecution(store, loop, builder, contexts, room, outage, clock)
+    tasks = Tasks(stopping)
+    requests = ContextRequests(
+        store, contexts, shrink, room, builder, queue, tasks=tasks, clock=clock
     )
-    return Engine(sessions, shrink, outage, builder, toolbox)
+    sessions = SessionTurnRunner(
+        store, execution, contexts, room, recovery, queue, events, outage=outage, tasks=tasks
+    )
+    return Engine(sessions, requests, tasks, shrink, outage, builder, toolbox)
+
+
+def _loop(
+    ports: EnginePorts, charges: Charges, toolbox: Toolbox, provider: Provider, agent: AgentSettings
+) -> TurnLoop:
+    return TurnLoop(
+        ports.store,
+        ports.journal,
+        charges,
+        toolbox,
+        provider,
+        ports.clock,
+        ports.stopping,
+        max_model_calls=agent.max_model_calls,
+        redactor=ports.redactor,
+    )
 
 
 def _toolbox(ports: EnginePorts, agent: AgentSettings, grants: Grants) -> Toolbox:

@@ -8,19 +8,17 @@ crash cuts goes on at the next start.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, TypeVar
 
 import structlog
 
-from agentd.core.compaction import CompactionReport, Trigger
+from agentd.core.compaction import Trigger
 from agentd.core.errors import InvalidRequest, ProviderError, ShuttingDown, StorageError
 from agentd.core.event import TurnEnded
 from agentd.core.failpoints import hit
 from agentd.core.ports import SessionStore, TurnAudience
-from agentd.core.prompt import Prompt
 from agentd.core.turn import Origin, Receipt, SessionKey, Turn, TurnRequest, TurnState
 from agentd.engine.context_room import ContextRoom
 from agentd.engine.outage import Outage, OutagePlace, ServiceAway
@@ -32,12 +30,12 @@ from agentd.engine.queue import (
     Ticket,
 )
 from agentd.engine.recovery import Recovery
+from agentd.engine.session_contexts import SessionContexts
 from agentd.engine.turn import TurnExecution
 from agentd.engine.watchers import NullSink
-from agentd.engine.workers import TAKES_NO_MORE, Stopping, Tasks, reject
+from agentd.engine.workers import TAKES_NO_MORE, Tasks, reject
 
 log = structlog.get_logger()
-T = TypeVar("T")
 
 RESERVED = ("flush:", "beat:", "job:")  # message ids of silent turns
 _NOT_STORED = "The turn could not be stored; it will be tried again after a restart."
@@ -50,25 +48,26 @@ class SessionTurnRunner:
         self,
         store: SessionStore,
         execution: TurnExecution,
+        contexts: SessionContexts,
         context_room: ContextRoom,
         recovery: Recovery,
         queue: SessionQueue,
         events: TurnAudience,
-        outage: Outage,
         *,
-        stopping: Stopping,
+        outage: Outage,
+        tasks: Tasks,
     ) -> None:
         self._store = store
         self._execution = execution
+        self._contexts = contexts
         self._context_room = context_room
         self._recovery = recovery
         self._queue = queue
         self._events = events
         self._outage = outage
-        self._stopping = stopping
+        self._tasks = tasks
         self._submitted: dict[tuple[SessionKey, str], Submission] = {}
         self._running: dict[tuple[SessionKey, Origin], Submission] = {}
-        self._tasks = Tasks()
         self._started = asyncio.Event()
 
     @asynccontextmanager
@@ -91,11 +90,9 @@ class SessionTurnRunner:
         last stop.
         """
         self._started.set()
-        sessions = await self._store.sessions()
-        self._context_room.restore(sessions)
-        for info in sessions:
-            if info.flush_due and self._tasks.is_open:
-                self._tasks.spawn(self._context_room.ahead(info.key, Trigger.RESTART))
+        for session in self._context_room.restore(await self._store.sessions()):
+            if self._tasks.is_open:
+                self._tasks.spawn(self._context_room.ahead(session, Trigger.RESTART))
 
     async def submit(self, request: TurnRequest, sink: TurnAudience | None = None) -> Ticket:
         """Accept a request; when this returns, the request is durable.
@@ -182,63 +179,10 @@ class SessionTurnRunner:
         A turn that has not finished by then is put aside and goes on at the next start.
         """
         self._tasks.close()
-        self._stopping.begin()
         await self._context_room.store_due()
         await self._tasks.finish(seconds)
         for submission in self._submitted.values():  # tasks that were cancelled before they began
             reject(submission.ended, ShuttingDown(TAKES_NO_MORE))
-
-    async def compact(self, session: SessionKey, wish: str = "") -> CompactionReport:
-        """Flush and compact the session's context now; `wish` is what the user wants from the
-        summary. Raises NotFound, ShuttingDown.
-        """
-        return await self._tasks.owned(self._context_room.compact(session, wish))
-
-    async def flush(self, session: SessionKey) -> CompactionReport:
-        """Offer all finished rows of the session to memory now, including rows that earlier flushes
-        gave up. Raises NotFound, ShuttingDown.
-        """
-        return await self._tasks.owned(self._context_room.flush(session))
-
-    async def start_over(self, session: SessionKey) -> CompactionReport:
-        """Flush the session, then begin an empty context under its key. Raises NotFound,
-        ShuttingDown.
-        """
-        return await self._tasks.owned(self._context_room.start_over(session))
-
-    async def delete(
-        self, session: SessionKey, then: Callable[[SessionKey], Awaitable[None]] | None = None
-    ) -> None:
-        """Erase the session (`main` is emptied), then call `then` with its key. Both go on if the
-        caller is cancelled. Raises NotFound, ShuttingDown, Busy while a turn of the session runs or
-        waits.
-        """
-        await self._tasks.owned(self._delete(session, then))
-
-    async def own(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do work around turns and return its result. The work goes on if the caller is cancelled,
-        until a stop. Raises ShuttingDown, and AgentdError for a failure of the work.
-        """
-        return await self._tasks.owned(work)
-
-    async def explain(self, session: SessionKey) -> dict[str, Any]:
-        """Return what the session's next turn would do to its context, and why. Raises NotFound."""
-        return await self._context_room.explain(session)
-
-    async def preview(self, session: SessionKey) -> Prompt:
-        """Return the prompt that the session's next message would be sent with, once a running turn
-        has ended: the files in a prompt count as seen by the session, which that turn has not seen.
-        """
-        async with self._queue.visit(session):
-            return await self._execution.preview(session)
-
-    async def _delete(
-        self, session: SessionKey, then: Callable[[SessionKey], Awaitable[None]] | None
-    ) -> None:
-        await self._context_room.delete(session)
-        hit("session.deleted")
-        if then is not None:
-            await then(session)
 
     def _enqueue(
         self,
@@ -255,7 +199,7 @@ class SessionTurnRunner:
             reject(ended, ShuttingDown(TAKES_NO_MORE))
             return submission
         self._submitted[request.session, request.message_id] = submission
-        self._context_room.mark_unfinished(request.session, receipt.turn_id)
+        self._contexts.mark_unfinished(request.session, receipt.turn_id)
         self._queue.enter(request.session)
         self._tasks.spawn(self._finish_submission(submission))
         return submission
@@ -316,7 +260,7 @@ class SessionTurnRunner:
                     log.info("turn_ended", **log_fields(turn))
             finally:
                 del self._running[request.session, request.origin]
-            self._context_room.mark_ended(request.session, submission.receipt.turn_id)
+            self._contexts.mark_ended(request.session, submission.receipt.turn_id)
             return turn
 
     async def _retry_while_away(self, submission: Submission) -> Turn:

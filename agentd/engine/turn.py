@@ -9,21 +9,19 @@ from msgspec.structs import replace
 
 from agentd.core.errors import ContextOverflow, ProviderError, ShuttingDown, StorageError
 from agentd.core.ports import Clock, Inbox
-from agentd.core.prompt import Prompt
 from agentd.core.times import format_duration
-from agentd.core.transcript import History, Row, RowRole
-from agentd.core.turn import Failure, PromptScope, SessionKey, Turn, TurnRequest
-from agentd.engine.context import PromptGatherer, TurnPromptParts, bare, build_prompt
+from agentd.core.transcript import History
+from agentd.core.turn import Failure, PromptScope, Turn
+from agentd.engine.context import PromptGatherer, TurnPromptParts, bare
 from agentd.engine.context_room import ContextRoom
 from agentd.engine.loop import TurnLoop
 from agentd.engine.outage import Outage, ServiceAway
 from agentd.engine.progress import CLIP_RESULTS, Progress
 from agentd.engine.queue import Interrupted, Submission
+from agentd.engine.session_contexts import SessionContexts
 from agentd.engine.workers import INTERNAL
 
 log = structlog.get_logger()
-
-NEXT_MESSAGE = "(the next message)"
 
 
 class TurnExecution:
@@ -36,6 +34,7 @@ class TurnExecution:
         store: Inbox,
         loop: TurnLoop,
         builder: PromptGatherer,
+        contexts: SessionContexts,
         context_room: ContextRoom,
         outage: Outage,
         clock: Clock,
@@ -43,6 +42,7 @@ class TurnExecution:
         self._store = store
         self._loop = loop
         self._builder = builder
+        self._contexts = contexts
         self._context_room = context_room
         self._outage = outage
         self._clock = clock
@@ -99,15 +99,6 @@ class TurnExecution:
         failure = _after_waiting(submission, error)
         return await self._loop.end_failed(await self._begin_to_end(submission), failure)
 
-    async def preview(self, session: SessionKey) -> Prompt:
-        """Return the prompt that the session's next message would be sent with if it came now; the
-        message itself is a line that stands for it. What a search adds for its words is missing.
-        """
-        request = TurnRequest(session, NEXT_MESSAGE, "")
-        past = await self._context_room.read_between_turns(session)
-        context = await self._builder.for_turn(request, past)
-        return build_prompt(context, (Row(0, RowRole.USER, request.blocks, self._clock.now()),))
-
     async def _may_wait(self, submission: Submission, error: ProviderError) -> bool:
         """Whether the message may wait for the service: the service is away and has worked before,
         and the message's patience has not ended.
@@ -151,14 +142,13 @@ class TurnExecution:
     async def _prepare(self, submission: Submission) -> Progress:
         request = submission.request
         past, context = await self._read_context(submission)
-        used: int | None = None
         if not request.is_silent:
             async with submission.interrupt.guard():  # the next turn makes up for a cut compaction
-                used = await self._context_room.make_room_before(past, context)
-            if used is None:
+                may_differ = await self._context_room.make_room_before(past, context)
+            if may_differ:
                 past, context = await self._read_context(submission)
         if request.context is not PromptScope.LIGHT:
-            part = await self._context_room.fitting(past, request, used)
+            part = await self._context_room.fitting(past, request)
             if part is not past:
                 context = await self._builder.for_turn(request, part, submission.receipt.at)
         return Progress(
@@ -173,7 +163,7 @@ class TurnExecution:
         request, receipt = submission.request, submission.receipt
         if request.context is PromptScope.LIGHT or request.is_silent:
             return False
-        past = await self._context_room.read_past(request.session, receipt.turn_id)
+        past = await self._contexts.read_past(request.session, receipt.turn_id)
         carried = progress.context.past.rows
         part = await self._context_room.shorter(past, carried, receipt.turn_id)
         if part is None:
@@ -186,7 +176,7 @@ class TurnExecution:
         over it.
         """
         request, receipt = submission.request, submission.receipt
-        past = await self._context_room.read_past(request.session, receipt.turn_id)
+        past = await self._contexts.read_past(request.session, receipt.turn_id)
         return past, await self._builder.for_turn(request, past, receipt.at)
 
     async def _begin_to_end(self, submission: Submission) -> Progress:

@@ -58,10 +58,11 @@ class Stopping:
 
 class Tasks:
     """Tasks that belong to the engine: work runs to its end even if its caller leaves, until a
-    stop.
+    stop, which `close` begins.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stopping: Stopping) -> None:
+        self._stopping = stopping
         self._group: asyncio.TaskGroup | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -83,8 +84,9 @@ class Tasks:
             yield
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Begin nothing more, and tell all parts that the daemon is stopping."""
         self._group = None
+        self._stopping.begin()
 
     async def finish(self, seconds: float) -> None:
         """Give running work `seconds` to end, then cancel it."""

@@ -14,7 +14,7 @@ from agentd.core.health import Problem
 from agentd.core.ports import Clock
 from agentd.core.retention import AgedRows, Retained
 from agentd.core.turn import SessionKey
-from agentd.engine.sessions import SessionTurnRunner
+from agentd.engine.context_requests import ContextRequests
 from agentd.memory.index.indexer import Indexer
 
 log = structlog.get_logger()
@@ -46,11 +46,11 @@ class SessionErasure:
 
     def __init__(
         self,
-        sessions: SessionTurnRunner,
+        requests: ContextRequests,
         deletions: Deletions,
         places: Mapping[str, Callable[[SessionKey], Awaitable[object]]],
     ) -> None:
-        self._sessions = sessions
+        self._requests = requests
         self._deletions = deletions
         self._places = places
         self._lock = asyncio.Lock()
@@ -65,7 +65,7 @@ class SessionErasure:
         but a place has failed: that place is retried automatically.
         """
         try:
-            await self._sessions.delete(session, self._finish)
+            await self._requests.delete(session, self._finish)
         except NotFound:
             if session not in (await self._deletions.unerased()).values():
                 raise

@@ -97,6 +97,7 @@ class World:
             price=lambda model, usage: usage.total_tokens / 1000,
         )
         self.engine, self.sessions, self.compaction = engine, engine.sessions, engine.compaction
+        self.requests = engine.requests
         self.outage = engine.outage
         await self.stack.enter_async_context(self.sessions.open())
         if begin:

@@ -177,7 +177,7 @@ async def test_many_compactions_cover_every_cut_message_once_and_leak_nothing(
         turn = await world.say(text, f"id{number}")
         assert turn.failure is None, turn.failure
         if way > 0.95:
-            await world.sessions.compact(MAIN)
+            await world.requests.compact(MAIN)
         history = await world.store.load(MAIN)
         generation = history.generation
         assert number < 2000
@@ -206,7 +206,7 @@ async def test_a_refused_summary_keeps_the_history(world) -> None:
     for n in range(8):
         await world.say(f"the build number is {48000 + n} " + "blah " * 400)
     world.provider.default = lambda p: "NO_REPLY" if p.origin is Origin.FLUSH else "too short"
-    report = await world.sessions.compact(MAIN)
+    report = await world.requests.compact(MAIN)
     assert (report.compacted, report.reason) == (False, "provider_summary_refused")
     summaries = [p for p in world.provider.prompts if p.origin is Origin.SUMMARY]
     assert len(summaries) == 2
@@ -224,7 +224,7 @@ async def test_a_flush_that_fails_three_times_is_recorded_and_compaction_goes_on
         return "S" * 200
 
     world.provider.default = reply
-    report = await world.sessions.compact(MAIN)
+    report = await world.requests.compact(MAIN)
     assert (report.flushed, report.compacted) == (False, True)
     covered = await world.store.coverages(MAIN)
     assert [c.ok for c in covered] == [False]
@@ -235,7 +235,7 @@ async def test_a_new_conversation_is_flushed_first_and_starts_empty(world) -> No
     await world.start()
     await world.say("the code is 4711")
     world.provider.say("NO_REPLY")
-    report = await world.sessions.start_over(MAIN)
+    report = await world.requests.start_over(MAIN)
     assert (report.flushed, report.compacted, report.reason) == (True, True, "new")
     await world.say("hello again")
     assert "4711" not in str(world.provider.prompts[-1].messages)
@@ -246,7 +246,7 @@ async def test_explain_changes_nothing_and_calls_nobody(world) -> None:
     await world.start()
     await world.say("hi")
     calls = len(world.provider.prompts)
-    told = await world.sessions.explain(MAIN)
+    told = await world.requests.explain(MAIN)
     assert told["uncovered_rows"] == 2
     assert (told["would_flush"], told["would_compact"]) == (False, False)
     assert len(world.provider.prompts) == calls

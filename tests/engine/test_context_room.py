@@ -161,7 +161,7 @@ async def test_sessions_in_which_room_was_made_leave_no_locks(world) -> None:
     for number in range(20):
         session = SessionKey(f"chat:{number}")
         await world.say("hello", f"m{number}", session)
-        assert (await world.sessions.compact(session)).flushed
+        assert (await world.requests.compact(session)).flushed
     assert locks() <= before
 
 
@@ -342,10 +342,10 @@ async def test_a_context_is_cut_once_a_part_of_it_was_answered(world, background
 
 async def test_a_new_conversation_in_an_empty_session_and_in_an_unknown_one(world) -> None:
     await world.start()
-    report = await world.sessions.start_over(MAIN)
+    report = await world.requests.start_over(MAIN)
     assert (report.flushed, report.compacted) == (False, True)
     with pytest.raises(NotFound):
-        await world.sessions.start_over(SessionKey("chat:none"))
+        await world.requests.start_over(SessionKey("chat:none"))
     assert (await world.say("hello")).text == "ok"
     assert world.provider.prompts[-1].messages[0].blocks[-1] == Text("hello")
 
@@ -358,7 +358,7 @@ async def test_nothing_said_among_others_is_flushed_and_their_context_still_shri
     await world.start()
     for n in range(4):
         await world.say(f"message {n}", session=key)
-    report = await world.sessions.compact(SessionKey(key))
+    report = await world.requests.compact(SessionKey(key))
     assert (report.flushed, report.compacted) == (False, True)
     assert calls(world, Origin.FLUSH) == 0
     (cover,) = await world.store.coverages(SessionKey(key))
@@ -373,12 +373,12 @@ async def test_three_failed_tries_count_over_restarts_and_then_the_rows_are_let_
     await world.start()
     await world.say("keep this")
     for tries in (1, 2):
-        report = await world.sessions.flush(MAIN)
+        report = await world.requests.flush(MAIN)
         assert not report.flushed
         assert (await world.store.load(MAIN)).flush_failures == tries
         await world.stop()
         await world.start()
-    await world.sessions.flush(MAIN)
+    await world.requests.flush(MAIN)
     history = await world.store.load(MAIN)
     assert (history.covered_to, history.flush_failures) == (2, 0)
     assert [c.ok for c in await world.store.coverages(MAIN)] == [False]
@@ -396,23 +396,23 @@ async def test_a_flush_that_the_user_asks_for_tries_again_what_was_given_up(worl
     await world.start()
     await world.say("the first")
     for _ in range(3):
-        await world.sessions.flush(MAIN)
+        await world.requests.flush(MAIN)
     await world.say("the second")
     check = FlushesCheck(world.store, enabled=True)
     assert (await check.look()).level == "warn"
-    report = await world.sessions.flush(MAIN)
+    report = await world.requests.flush(MAIN)
     assert (report.flushed, report.reason) == (True, "flush"), "the second was saved"
     assert (report.unsaved, report.unsaved_reason) == (2, "provider_server"), (
         "the first failed again"
     )
     assert (await check.look()).level == "warn"
-    report = await world.sessions.flush(MAIN)
+    report = await world.requests.flush(MAIN)
     assert (report.flushed, report.reason) == (True, "flush")
     assert (await check.look()).level == "ok"
     shown = [str(p.messages) for p in world.provider.prompts if p.origin is Origin.FLUSH]
     assert ["the first" in words for words in shown] == [True] * 3 + [False] + [True] * 4
     before = calls(world, Origin.FLUSH)
-    report = await world.sessions.flush(MAIN)
+    report = await world.requests.flush(MAIN)
     assert (report.flushed, report.reason) == (False, "below_threshold")
     assert calls(world, Origin.FLUSH) == before
 
@@ -422,7 +422,7 @@ async def test_what_a_user_wants_of_a_summary_is_told_to_the_model(world) -> Non
     await world.start()
     for n in range(4):
         await world.say(f"message {n}")
-    report = await world.sessions.compact(MAIN, "keep the names of birds")
+    report = await world.requests.compact(MAIN, "keep the names of birds")
     assert report.compacted
     asked = [p for p in world.provider.prompts if p.origin is Origin.SUMMARY]
     assert "keep the names of birds" in str(asked[-1].messages[-1])
@@ -436,7 +436,7 @@ async def test_a_flush_that_hangs_is_ended_and_not_gone_on_with_after_a_restart(
     await world.start()
     await world.say("one")
     await world.say("two")
-    report = await world.sessions.compact(MAIN)
+    report = await world.requests.compact(MAIN)
     assert (report.flushed, report.compacted) == (False, True)
     assert await world.store.pending() == ()
     (cover,) = await world.store.coverages(MAIN)
@@ -451,11 +451,11 @@ async def test_a_single_message_that_could_not_be_saved_is_recorded_as_well(worl
     world.provider.go.set()
     await world.start()
     await world.say("one")
-    await world.sessions.flush(MAIN)
+    await world.requests.flush(MAIN)
     world.provider.say(ProviderError("no key", kind="auth"))
     await world.say("two, which fails")
     world.provider.go.clear()
-    await world.sessions.compact(MAIN)
+    await world.requests.compact(MAIN)
     covers = await world.store.coverages(MAIN)
     assert [(c.first, c.last, c.ok) for c in covers] == [(1, 2, True), (3, 3, False)]
 
@@ -502,10 +502,10 @@ async def test_a_flush_that_a_stop_cuts_is_due_at_the_next_start_and_done_then(w
     world.provider = ScriptedProvider(default=plainly)
     await world.start(begin=False)
     assert [s.key for s in await world.store.sessions() if s.flush_due] == [MAIN]
-    assert (await world.sessions.explain(MAIN))["uncovered_rows"] == 2
+    assert (await world.requests.explain(MAIN))["uncovered_rows"] == 2
     await world.sessions.start()
     await quiet(world)
-    told = await world.sessions.explain(MAIN)
+    told = await world.requests.explain(MAIN)
     assert (told["flush_due"], told["covered_to"], told["uncovered_rows"]) == (False, 2, 0)
 
 
@@ -514,7 +514,7 @@ async def test_every_context_is_judged_from_recorded_figures(world) -> None:
     await world.start()
     for n in range(3):
         await world.say(f"message {n}")
-    await world.sessions.compact(MAIN)
+    await world.requests.compact(MAIN)
     told = world.compaction.last
     limits = world.compaction.limits
     assert (told["flush_at"], told["compact_at"]) == (limits.flush_at, limits.compact_at)
@@ -528,7 +528,7 @@ async def test_a_handler_that_leaves_does_not_end_the_compaction_it_asked_for(wo
     for n in range(3):
         await world.say(f"message {n}")
     async with asyncio.TaskGroup() as group:
-        asked = group.create_task(world.sessions.compact(MAIN))
+        asked = group.create_task(world.requests.compact(MAIN))
         await world.provider.reached.wait()
         asked.cancel()
     world.provider.go.set()
@@ -540,7 +540,7 @@ async def test_a_handler_that_leaves_does_not_end_the_compaction_it_asked_for(wo
 async def test_work_that_a_stop_cuts_before_it_begins_is_told_so(world) -> None:
     await world.start()
     await world.say("hi")
-    asked = asyncio.ensure_future(world.sessions.compact(MAIN))
+    asked = asyncio.ensure_future(world.requests.compact(MAIN))
     await asyncio.sleep(0)
     await world.sessions.drain(0)
     with pytest.raises(ShuttingDown):
@@ -553,12 +553,12 @@ async def test_nothing_is_given_up_for_a_compaction_that_does_not_happen(world) 
     await world.start()
     await world.say("the boat key is on page 77")
     await world.say("and the oars behind the door")
-    report = await world.sessions.compact(MAIN)
+    report = await world.requests.compact(MAIN)
     assert (report.compacted, report.flushed, report.unsaved) == (False, False, 0)
     assert calls(world, Origin.FLUSH) == 1, "no last tries for what stays"
     assert await world.store.coverages(MAIN) == ()
     world.provider.default = plainly
-    report = await world.sessions.start_over(MAIN)
+    report = await world.requests.start_over(MAIN)
     assert (report.compacted, report.flushed, report.unsaved) == (True, True, 0)
     assert "page 77" in str(world.provider.prompts[-1].messages)
 
@@ -569,10 +569,10 @@ async def test_a_new_conversation_tries_again_to_save_what_was_given_up(world) -
     await world.start()
     await world.say("the boat key is on page 77")
     for _ in range(3):
-        await world.sessions.flush(MAIN)
+        await world.requests.flush(MAIN)
     assert [c.ok for c in await world.store.coverages(MAIN)] == [False]
     world.provider.default = plainly
-    report = await world.sessions.start_over(MAIN)
+    report = await world.requests.start_over(MAIN)
     assert (report.compacted, report.flushed, report.unsaved) == (True, True, 0)
 
 
@@ -591,7 +591,7 @@ async def test_what_a_new_conversation_could_not_save_in_an_outage_is_saved_behi
     await world.start()
     await world.say("the boat key is on page 77")
     is_away = True
-    report = await world.sessions.start_over(MAIN)
+    report = await world.requests.start_over(MAIN)
     assert (report.compacted, report.flushed) == (True, False)
     assert (report.unsaved, report.unsaved_reason) == (2, "service_away")
     notices = [row.text for row in await world.store.rows(MAIN, 1, 9) if row.tag == "compaction"]
@@ -601,5 +601,5 @@ async def test_what_a_new_conversation_could_not_save_in_an_outage_is_saved_behi
     await quiet(world)
     asked = [p for p in world.provider.prompts if p.origin is Origin.FLUSH]
     assert "page 77" in str(asked[-1].messages)
-    report = await world.sessions.flush(MAIN)
+    report = await world.requests.flush(MAIN)
     assert report.unsaved == 0

@@ -181,7 +181,7 @@ async def test_a_full_disk_at_any_step_holds_a_turn_up_and_no_more(world, times)
         wire.calls, wire.at = 0, k
         async with passing_time(world):
             await accepted(times, lambda: world.say("remember Max", "m"))
-            await accepted(times, lambda: world.sessions.compact(MAIN))
+            await accepted(times, lambda: world.requests.compact(MAIN))
             disk.wire.at = 0
             await check_once(world)
             assert (await world.store.load(MAIN)).generation == 1

@@ -34,7 +34,7 @@ class Held(ScriptedProvider):
 async def test_what_was_said_in_a_deleted_session_is_in_no_later_prompt(world) -> None:
     await world.start()
     await world.say("the secret word is Zebra")
-    await world.sessions.delete(MAIN)
+    await world.requests.delete(MAIN)
     await world.say("what is the word?")
     assert "Zebra" not in str(world.provider.prompts[-1].messages)
     assert [r.seq for r in await world.store.rows(MAIN)] == [1, 2]
@@ -46,12 +46,12 @@ async def test_a_session_with_a_running_turn_is_not_deleted(world) -> None:
     running = await world.submit("hello", session="chat:a")
     await world.provider.reached.wait()
     with pytest.raises(Busy):
-        await world.sessions.delete("chat:a")
+        await world.requests.delete("chat:a")
     world.provider.go.set()
     assert (await running.wait()).text == "ok"
-    await world.sessions.delete("chat:a")
+    await world.requests.delete("chat:a")
     with pytest.raises(NotFound):
-        await world.sessions.delete("chat:a")
+        await world.requests.delete("chat:a")
 
 
 async def test_a_session_whose_memories_are_being_saved_is_not_deleted(world) -> None:
@@ -64,17 +64,17 @@ async def test_a_session_whose_memories_are_being_saved_is_not_deleted(world) ->
         group.create_task(world.sessions._context_room.ahead(MAIN, Trigger.RESTART))
         await world.provider.reached.wait()
         with pytest.raises(Busy):
-            await world.sessions.delete(MAIN)
+            await world.requests.delete(MAIN)
         world.provider.go.set()
     assert len(await world.store.rows(MAIN)) == 2
-    await world.sessions.delete(MAIN)
+    await world.requests.delete(MAIN)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 4, 8, 16, 32])
 async def test_a_message_that_meets_a_deletion_is_answered_either_way(world, steps) -> None:
     await world.start()
     await world.say("old words", session="chat:a")
-    deletion = asyncio.ensure_future(world.sessions.delete("chat:a"))
+    deletion = asyncio.ensure_future(world.requests.delete("chat:a"))
     for _ in range(steps):
         await asyncio.sleep(0)
     turn = await world.say("new words", session="chat:a")

@@ -281,7 +281,7 @@ async def test_a_thousand_sessions_are_served_and_nothing_of_their_lanes_stays(w
         await asyncio.sleep(0.001)
     assert not any(world.sessions.is_busy(SessionKey(f"chat:{n}")) for n in range(1000))
     with pytest.raises(NotFound):
-        await world.sessions.compact(SessionKey("chat:none"))
+        await world.requests.compact(SessionKey("chat:none"))
     assert not world.sessions.is_busy(SessionKey("chat:none"))
     assert not world.sessions._queue._locks
 

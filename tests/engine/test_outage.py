@@ -346,10 +346,10 @@ async def test_an_outage_costs_no_memories_and_no_summary(world) -> None:
 async def test_a_session_whose_flush_an_outage_has_cut_can_be_deleted(world) -> None:
     await world.say("hello", session="chat:a")
     world.service_double.fault = "overloaded"
-    report = world.sessions.flush(SessionKey("chat:a"))
+    report = world.requests.flush(SessionKey("chat:a"))
     async with asyncio.TaskGroup() as group:
         flushing = group.create_task(report)
         await pass_time(world, MINUTE, 5.0)
     assert flushing.result().reason == "provider_overloaded"
-    await world.sessions.delete(SessionKey("chat:a"))
+    await world.requests.delete(SessionKey("chat:a"))
     assert not await world.store.exists(SessionKey("chat:a"))

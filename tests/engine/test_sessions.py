@@ -363,7 +363,7 @@ async def test_the_next_prompt_is_shown_when_the_running_turn_has_ended(world) -
     await world.start()
     ticket = await world.submit("hello")
     await held.called.wait()
-    shown = asyncio.ensure_future(world.sessions.preview(MAIN))
+    shown = asyncio.ensure_future(world.requests.preview(MAIN))
     for _ in range(20):
         await asyncio.sleep(0)
     assert not shown.done()  # its files would count as seen by a turn that was sent earlier ones

@@ -150,7 +150,7 @@ async def test_the_status_tells_until_a_summary_works_again(world) -> None:
     assert "sessions compact main" in problem.cure
     assert any("excerpts" in e.text for e in world.events.of(NoticeGiven))
     answers[0] = SUMMARY + "".join(f" {48_000 + n}" for n in range(96))
-    report = await world.sessions.compact(MAIN)
+    report = await world.requests.compact(MAIN)
     assert (report.compacted, report.reason) == (True, "manual")
     assert world.compaction.problems() == ()
     assert (await world.store.load(MAIN)).trouble.failures == 0
@@ -276,7 +276,7 @@ async def test_no_request_for_a_summary_asks_for_more_than_may_come_back(world) 
     for n in range(8):
         await world.say(f"message {n} {WORDS}")
     world.provider.default = plainly
-    await world.sessions.compact(MAIN)
+    await world.requests.compact(MAIN)
     (prompt,) = [p for p in world.provider.prompts if p.origin is Origin.SUMMARY]
     assert prompt.max_tokens == 2 * longest_summary(world.window)
     assert "1200 words at most" in prompt.messages[-1].text
@@ -290,7 +290,7 @@ async def test_explaining_says_why_a_context_over_the_threshold_is_left(world) -
     while not (await world.store.load(MAIN)).trouble.failures:
         await world.say(f"more {WORDS}")
         await quiet(world)
-    told = await world.sessions.explain(MAIN)
+    told = await world.requests.explain(MAIN)
     assert (told["would_compact"], told["reason"]) == (False, "summary_failed")
     history = await world.store.load(MAIN)
     assert world.compaction.need(history, 15_000, Trigger.MANUAL).cut
@@ -305,9 +305,9 @@ async def test_a_failed_try_goes_on_behind_what_it_has_summed_up(world) -> None:
     await world.start()
     key = SessionKey("chat:old")
     await imported(world, key, 600)
-    first = await world.sessions.compact(key)
+    first = await world.requests.compact(key)
     assert (first.compacted, calls(world, Origin.SUMMARY)) == (False, 3)
-    second = await world.sessions.compact(key)
+    second = await world.requests.compact(key)
     assert second.compacted
     parts = [p.messages[-1].text for p in world.provider.prompts if p.origin is Origin.SUMMARY]
     assert len(parts) > 4
@@ -324,9 +324,9 @@ async def test_a_part_that_changed_since_is_summed_up_again(world) -> None:
     await world.start()
     key = SessionKey("chat:old")
     await imported(world, key, 600)
-    await world.sessions.compact(key)
+    await world.requests.compact(key)
     await world.db.execute("UPDATE rows SET blocks = replace(blocks, 'no. 7 ', 'no. […] ')", ())
-    assert (await world.sessions.compact(key)).compacted
+    assert (await world.requests.compact(key)).compacted
     parts = [p.messages[-1].text for p in world.provider.prompts if p.origin is Origin.SUMMARY]
     assert "no. 7 " in parts[0]
     assert "no. 7 " not in parts[3]

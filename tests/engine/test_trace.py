@@ -62,7 +62,7 @@ async def test_a_flush_is_a_turn_of_its_own_and_marks_end_with_it(world) -> None
     await world.start()
     await world.say("one")
     inner.say("NO_REPLY")
-    await world.sessions.flush(MAIN)
+    await world.requests.flush(MAIN)
     asked = [e for e in capture.entries if e["event"] == "asked"]
     assert [e["origin"] for e in asked] == ["user", "flush"]
     assert asked[0]["turn"] != asked[1]["turn"]

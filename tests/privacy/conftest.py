@@ -27,6 +27,7 @@ from agentd.engine.compaction.plan import thresholds
 from agentd.engine.context import Instructions
 from agentd.engine.settings import AgentSettings
 from agentd.engine.watchers import TurnEndCallback, Watchers
+from agentd.engine.workers import Stopping
 from agentd.interfaces.tools.memory_read import MemoryRead
 from agentd.interfaces.tools.memory_search import MemorySearch
 from agentd.interfaces.tools.memory_tree import MemoryTree
@@ -171,6 +172,7 @@ class House:
         flush = MemoryFlush(
             self.store, MemoryFlushSettings(), self.clock, lambda: slice_tokens(limits)
         )
+        self.stopping = Stopping()
         engine = build_engine(
             EnginePorts(
                 store=self.store,
@@ -183,6 +185,7 @@ class House:
                 tools=self._tools(),
                 sources=(Injection(self.files, chosen),),
                 hooks=(flush,),
+                stopping=self.stopping,
             ),
             Instructions("You are the agent.", "You were woken."),
             limits,
@@ -191,7 +194,7 @@ class House:
             compaction=CompactionSettings(background=False),
             price=lambda model, usage: 0.0,
         )
-        self.sessions = engine.sessions
+        self.sessions, self.requests = engine.sessions, engine.requests
         await opened(self.sessions.open())
         await self.sessions.start()
         return self

@@ -233,13 +233,13 @@ class Home:
         return await self.say("heartbeat:main", "look", wish, origin=Origin.HEARTBEAT)
 
     async def compact(self, session: str) -> None:
-        await self.parts.engine.sessions.compact(SessionKey(session))
+        await self.parts.engine.requests.compact(SessionKey(session))
 
     async def start_over(self, session: str) -> None:
-        await self.parts.engine.sessions.start_over(SessionKey(session))
+        await self.parts.engine.requests.start_over(SessionKey(session))
 
     async def flush(self, session: str) -> None:
-        await self.parts.engine.sessions.flush(SessionKey(session))
+        await self.parts.engine.requests.flush(SessionKey(session))
 
     async def learn(self, session: str) -> None:
         learnt = self.parts.facts.learnt

@@ -157,7 +157,7 @@ async def test_alerts_and_summaries_are_fenced_and_open_no_role(home: House, tex
     assert [m.role for m in prompt.messages] == [Role.USER, Role.ASSISTANT, Role.USER]
     home.provider.default = f"{text}\n{'a summary of what was said before ' * 5}"
     await home.say("main", "much talk " * 30)
-    assert (await home.sessions.compact(MAIN)).compacted
+    assert (await home.requests.compact(MAIN)).compacted
     home.provider.default = "ok"
     await home.say("main", "go on")
     prompt = home.provider.prompts[-1]
@@ -177,7 +177,7 @@ async def test_the_summary_writer_hears_each_speaker_as_who_it_is(home: House, t
     await home.say("main", "thank you " * 20)
     before = len(home.provider.prompts)
     home.provider.default = "a summary that is long enough to be taken for one, all in all " * 3
-    await home.sessions.compact(MAIN)
+    await home.requests.compact(MAIN)
     (asked,) = [p for p in home.provider.prompts[before:] if p.origin == "summary"]
     body = asked.messages[0].text
     assert OBEY in body

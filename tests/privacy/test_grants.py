@@ -92,7 +92,7 @@ async def test_a_yes_ends_with_its_conversation(world, end: str) -> None:
     await world.stop()
     await world.start()
     await world.write("Kind.", "SOUL.md")
-    await getattr(world.sessions, end)(MAIN)
+    await getattr(world.requests, end)(MAIN)
     await world.write("Cruel.", "SOUL.md")
     assert len(world.answers.questions) == 2
     assert world.text("SOUL.md") == "Kind.\n"

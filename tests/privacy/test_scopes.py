@@ -120,7 +120,7 @@ async def answers(house: House, session: str, wishes) -> dict[str, str]:
         part = wishes[start : start + 20]
         for wish, text in zip(part, await house.obey(session, part), strict=True):
             found[f"{wish[0]} {sorted(wish[1].items())}"] = text
-        await house.sessions.start_over(SessionKey(session))  # else the prompts get very long
+        await house.requests.start_over(SessionKey(session))  # else the prompts get very long
     return found
 
 
@@ -166,10 +166,10 @@ async def test_the_owner_finds_every_canary(house: House):
     """The other control: what is hidden from others is there to be found."""
     for number, path in enumerate(PRIVATE_PATHS):
         assert canary(number) in await house.use("main", "memory_read", path=path)
-        await house.sessions.start_over(SessionKey("main"))
+        await house.requests.start_over(SessionKey("main"))
     for number in (SAID, ANSWERED):
         assert canary(number) in await house.use("main", "memory_search", query=lure(number))
-        await house.sessions.start_over(SessionKey("main"))
+        await house.requests.start_over(SessionKey("main"))
 
 
 @pytest.mark.parametrize("session", OTHERS)
@@ -178,7 +178,7 @@ async def test_a_compaction_among_others_shows_them_nothing_of_the_owner(house: 
     house.provider.default = "long enough to be taken for a summary of all that was said here " * 3
     for n in range(4):
         await house.say(session, f"message {n} " * 50)
-    report = await house.sessions.compact(SessionKey(session))
+    report = await house.requests.compact(SessionKey(session))
     assert report.compacted
     await house.say(session, "and now?")
     text = "\n".join(as_json(p) for p in house.provider.prompts[before:])
@@ -222,7 +222,7 @@ async def test_identity_files_come_from_the_primary_only_and_memory_from_everywh
     ]
     listed = await house.use("main", "memory_tree", path=f"@{scope}", depth=5)
     found = await house.use("main", "memory_search", query=lure(base + number))
-    await house.sessions.start_over(SessionKey("main"))
+    await house.requests.start_over(SessionKey("main"))
     await house.say("main", "hello")
     prompt = as_json(house.provider.prompts[-1])
     token = canary(base + number)
@@ -341,7 +341,7 @@ class Neighbours(RuleBasedStateMachine):
 
     @rule()
     def the_owner_compacts(self) -> None:
-        self.runner.run(self.full.sessions.compact(SessionKey("main")))
+        self.runner.run(self.full.requests.compact(SessionKey("main")))
 
     @rule()
     def the_daemon_restarts(self) -> None:
@@ -373,7 +373,7 @@ class Neighbours(RuleBasedStateMachine):
     @rule(session=_SESSIONS)
     def others_compact(self, session: str) -> None:
         self._both(lambda house: house.say(session, "let us go on"))
-        self._both(lambda house: house.sessions.compact(SessionKey(session)))
+        self._both(lambda house: house.requests.compact(SessionKey(session)))
 
     def _secret(self) -> str:
         return canary(next(self.secrets) % 1000)
@@ -449,7 +449,7 @@ async def test_what_was_shared_under_other_settings_is_gone_before_anybody_looks
     await house.stop()
     house.group_paths = ("club/",)
     await house.start()
-    await house.sessions.start_over(SessionKey(GROUP))
+    await house.requests.start_over(SessionKey(GROUP))
     assert "The boat is blue" not in await house.use(GROUP, "memory_search", **asked)
     assert "No such file" in await house.use(GROUP, "memory_read", path="shared/boat.md")
     assert await house.use(GROUP, "memory_tree", depth=5) == "Nothing is below the workspace."
@@ -462,7 +462,7 @@ async def test_a_second_name_takes_a_shared_file_away_from_others(house: House):
     asked = {"query": "varnish"}
     assert "The boat is blue" in await house.use(GROUP, "memory_search", **asked)
     house.link("elsewhere.md", "shared/boat.md")
-    await house.sessions.start_over(SessionKey(GROUP))
+    await house.requests.start_over(SessionKey(GROUP))
     assert "The boat is blue" not in await house.use(GROUP, "memory_search", **asked)
     assert "No such file" in await house.use(GROUP, "memory_read", path="shared/boat.md")
     assert "boat" not in await house.use(GROUP, "memory_tree", path="shared")

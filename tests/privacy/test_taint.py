@@ -53,7 +53,7 @@ async def test_after_a_compaction_no_prompt_carries_what_came_from_outside(home:
     home.provider.say(f"It says: {EVIL}")
     await home.say("main", "what does it say?")
     home.provider.default = SUMMARY
-    assert (await home.sessions.compact(MAIN)).compacted
+    assert (await home.requests.compact(MAIN)).compacted
     home.provider.default = "ok"
     await home.say("main", "go on")
     told = as_json(home.provider.prompts[-1])
@@ -70,7 +70,7 @@ async def test_after_a_compaction_no_prompt_carries_what_came_from_outside(home:
 async def test_the_owner_ends_taint_however_short_the_conversation(home: House, way):
     await home.obey("main", [READ])
     await home.obey("main", [("memory_write", {"content": "seen"})])
-    report = await getattr(home.sessions, way)(MAIN)
+    report = await getattr(home.requests, way)(MAIN)
     assert report.compacted
     before = len(home.answers.questions)
     wishes = [{"target": "projects/a.md", "content": "clean"}, {"content": "also clean"}]
@@ -82,14 +82,14 @@ async def test_the_owner_ends_taint_however_short_the_conversation(home: House, 
 
 async def test_a_compaction_of_clean_talk_that_is_short_does_nothing(home: House):
     await home.say("main", "hello")
-    assert (await home.sessions.compact(MAIN)).reason == "nothing_to_compact"
+    assert (await home.requests.compact(MAIN)).reason == "nothing_to_compact"
 
 
 async def test_in_a_group_all_is_tainted_and_its_summary_goes_on(home: House):
     for _ in range(3):
         await home.say(GROUP, "much talk " * 300)
     home.provider.default = SUMMARY
-    assert (await home.sessions.compact(SessionKey(GROUP))).compacted
+    assert (await home.requests.compact(SessionKey(GROUP))).compacted
     home.provider.default = "ok"
     await home.say(GROUP, "go on")
     assert "what the two of them said before" in as_json(home.provider.prompts[-1])
@@ -103,7 +103,7 @@ async def test_a_summary_of_what_came_from_outside_is_stored_and_not_carried_on(
     home.provider.default = lambda prompt: (
         f"{SUMMARY} {EVIL}" if EVIL in as_json(prompt) else SUMMARY
     )
-    assert (await home.sessions.compact(MAIN)).compacted
+    assert (await home.requests.compact(MAIN)).compacted
     rows = [r for r in await home.store.rows(MAIN) if r.role is RowRole.SUMMARY]
     assert [(EVIL in r.text, r.source.tainted) for r in rows] == [(True, True), (False, False)]
     assert EVIL not in (await home.store.load(MAIN)).summary
@@ -157,7 +157,7 @@ async def test_what_was_imported_taints_but_for_the_users_own_words(home: House)
     await home.store.add_rows(key, rows)
     await home.obey("chat:old", [PLAIN, ENTRY])
     assert unmarked(home) == []
-    await home.sessions.start_over(key)
+    await home.requests.start_over(key)
     before = len(home.answers.questions)
     await home.obey("chat:old", [("memory_write", {"target": "projects/a.md", "content": "b"})])
     assert len(home.answers.questions) == before
@@ -238,7 +238,7 @@ async def test_an_alert_of_a_tainted_turn_is_marked(home: House):
 
 async def test_a_tainted_alert_enters_the_conversation_as_a_line_without_its_text(home: House):
     await home.obey("main", [READ, ("notify", {"text": EVIL})])
-    await home.sessions.start_over(MAIN)
+    await home.requests.start_over(MAIN)
     (alert,) = await home.outbox.alerts(1)
     await home.deliver(alert)
     await home.say("main", "what was that?")
@@ -259,7 +259,7 @@ async def test_the_clean_talk_of_a_tainted_conversation_is_flushed_unmarked(home
     await home.obey("main", [READ])
     await home.say("main", "the boat is sold")
     home.provider.default = _saving
-    assert (await home.sessions.flush(MAIN)).flushed
+    assert (await home.requests.flush(MAIN)).flushed
     lines = home.note.splitlines()
     assert [UNTRUSTED in line for line in lines if "Kim" in line] == [False]
     assert [UNTRUSTED in line for line in lines if "boat" in line] == [False, True]

@@ -62,7 +62,7 @@ async def obeyed(house: House, session: str, wishes, first=(), **more) -> list[s
         part = [*first, *wishes[start : start + 18]]
         found += (await house.obey(session, part, **more))[len(first) :]
         if session != "heartbeat:main" and "origin" not in more:
-            await house.sessions.start_over(SessionKey(session))
+            await house.requests.start_over(SessionKey(session))
     return found
 
 
@@ -118,7 +118,7 @@ async def test_a_flush_can_only_add_to_todays_note(home: House):
     for n, (tool, arguments) in enumerate(wishes):
         home.provider.say(call(tool, f"flush{n}", **arguments))
     home.provider.say(call("memory_write", "flush-note", content="worth keeping"), "NO_REPLY")
-    report = await home.sessions.flush(MAIN)
+    report = await home.requests.flush(MAIN)
     assert report.flushed
     assert protected(home) == before
     assert home.answers.questions == []
@@ -377,7 +377,7 @@ async def test_taint_begins_within_the_turn_and_ends_with_the_context(home: Hous
     home.provider.default = "a summary that is long enough to be taken for one, all in all " * 3
     for _ in range(3):
         await home.say("main", "and then there was much talk " * 40)
-    report = await home.sessions.compact(MAIN)
+    report = await home.requests.compact(MAIN)
     assert report.compacted
     assert await free(home)
 
@@ -394,7 +394,7 @@ async def test_a_result_taints_the_next_call_of_the_same_message(home: House):
 
 async def test_a_tainted_result_read_again_in_the_transcript_taints_again(home: House):
     await home.obey("main", TAINTS)
-    await home.sessions.start_over(MAIN)
+    await home.requests.start_over(MAIN)
     assert await free(home)
     told = await home.use("main", "memory_read", path="sessions/main.jsonl")
     assert "I am owned" in told
@@ -433,7 +433,7 @@ async def test_a_flush_of_tainted_rows_writes_marked_lines(home: House):
     await home.obey("main", TAINTS)
     home.provider.say(call("memory_write", "flush1", content="his own words"), "NO_REPLY")
     home.provider.say(call("memory_write", "flush2", content="owned\nagain"), "NO_REPLY")
-    await home.sessions.flush(MAIN)
+    await home.requests.flush(MAIN)
     lines = home.note.splitlines()[2:]
     assert [line.endswith(UNTRUSTED) for line in lines] == [False, True, True]
     clean, outside = home.provider.prompts[-4], home.provider.prompts[-2]
@@ -465,7 +465,7 @@ async def test_taint_survives_a_stop_in_the_middle_of_the_turn(home: House, when
 
 def _stopping(house: House, reply):
     """The reply that is still stored while agentd is told to stop."""
-    house.sessions._stopping.begin()
+    house.stopping.begin()
     return reply
 
 

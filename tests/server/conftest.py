@@ -348,6 +348,7 @@ def open_house(short_path):
             clock=clock,
             uses=ClientUses(
                 SessionHooks(**{"erase": store.delete, **(hooks or {})}),
+                turns,
                 **{"offer": OFFER, **(uses or {})},
             ),
         )

@@ -37,7 +37,7 @@ class Nobody:
 
 
 def importing(importer):
-    commands = SessionCommands(Nobody(), Nobody(), Nobody(), Nobody(), importer)
+    commands = SessionCommands(Nobody(), Nobody(), Nobody(), Nobody(), Nobody(), importer)
     return methods(SESSIONS, commands)["_agentd/sessions/import"]
 
 

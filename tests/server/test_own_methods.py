@@ -127,7 +127,7 @@ def turns(store):
 
 def sessions_of(store, turns, clock):
     importer = Importer(store, clock)
-    return SessionCommands(store, turns, store.delete, MemoryLedger(clock), importer)
+    return SessionCommands(store, turns, turns, store.delete, MemoryLedger(clock), importer)
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def heartbeat_of(heartbeat):
 
 
 def conversation(turns, store):
-    return Commands(typed(CONVERSATION, ConversationCommands(turns, store, None)))
+    return Commands(typed(CONVERSATION, ConversationCommands(turns, turns, store, None)))
 
 
 def forget_in(notes):

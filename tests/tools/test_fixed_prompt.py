@@ -45,7 +45,7 @@ async def test_all_files_stand_before_the_notes_of_the_day(
     notes = tmp_path / "workspace" / "memory"
     (notes / "2026-11-20.md").write_text("milk of yesterday\n")
     (notes / "2026-11-21.md").write_text("milk of today\n")
-    shown = await untouched.engine.sessions.preview(MAIN)
+    shown = await untouched.engine.requests.preview(MAIN)
     ticket = await untouched.engine.sessions.submit(TurnRequest(MAIN, WORDS, "1"))
     await ticket.wait()
     assert (shown.system, shown.tools) == (model.prompts[0].system, model.prompts[0].tools)

@@ -159,7 +159,7 @@ def _erasure(
         "chat history": stores.typed.erase,
         "facts": unlink,
     }
-    return SessionErasure(engine.sessions, stores.sessions, places)
+    return SessionErasure(engine.requests, stores.sessions, places)
 
 
 def _watchers(shown: TurnAudience, memory: Memory, facts: FactParts) -> Watchers:

@@ -101,7 +101,7 @@ def _heartbeat(
         ),
         wake=alerts.dispatcher.wake,
         exists=stores.sessions.exists,
-        own=engine.sessions.own,
+        own=engine.tasks.owned,
     )
     recipients = alerts.targets(Origin.HEARTBEAT)
     text = settings.prompt or prompt("heartbeat")
@@ -120,7 +120,7 @@ def _jobs(
         ledger=stores.ledger,
         turns=engine.sessions,
         breaker=model.breaker,
-        own=engine.sessions.own,
+        own=engine.tasks.owned,
         over_budget=runtime.budget_of(
             stores.ledger, Origin.JOB, smallest_calls(runtime, model)
         ).is_used_up,

@@ -61,7 +61,7 @@ from agentd.interfaces.commands.jobs import (
 from agentd.interfaces.commands.memory import IN_NOTES, MEMORY, MemoryCommands, NoteLineFinder
 from agentd.interfaces.commands.offers import OFFERS, OfferCommands
 from agentd.interfaces.commands.proposals import PROPOSALS, ProposalCommands
-from agentd.interfaces.commands.sessions import SESSIONS, SessionCommands
+from agentd.interfaces.commands.sessions import SESSIONS, SessionCommands, WorkingContexts
 from agentd.interfaces.commands.status import STATUS, StatusCommands, StatusParts
 from agentd.interfaces.commands.tool_servers import (
     LOGINS,
@@ -144,12 +144,14 @@ def build_server(
 class ClientUses(Struct, frozen=True):
     """What clients have of other parts of agentd, besides turns and stored sessions.
 
-    `hooks` are called for what happens to sessions, `offer` has the available choices, `commands`
-    are the slash commands of other parts, `blobs` stores images, `patience` is how long prompts
-    wait for the model's service, and `add_mentioned` adds what a message mentions.
+    `hooks` are called for what happens to sessions, `contexts` is what the owner may ask of their
+    contexts, `offer` has the available choices, `commands` are the slash commands of other parts,
+    `blobs` stores images, `patience` is how long prompts wait for the model's service, and
+    `add_mentioned` adds what a message mentions.
     """
 
     hooks: SessionHooks
+    contexts: WorkingContexts
     offer: AvailableChoices = NOTHING_OFFERED
     commands: tuple[SlashCommand, ...] = ()
     blobs: Blobs | None = None
@@ -173,7 +175,7 @@ def build_access(
     call. Tasks that store messages run in `group`.
     """
     options = SessionOptions(store, hub, uses.offer)
-    typed = declared.typed(CONVERSATION, ConversationCommands(turns, store, options))
+    typed = declared.typed(CONVERSATION, ConversationCommands(turns, uses.contexts, store, options))
     pictures = Pictures(uses.blobs, settings)
     prompts = Prompts(
         turns,
@@ -269,6 +271,7 @@ def _sessions(parts: Parts) -> SessionCommands:
     return SessionCommands(
         stores.sessions,
         parts.engine.sessions,
+        parts.engine.requests,
         parts.erasure.delete,
         stores.ledger,
         importer,
@@ -384,6 +387,7 @@ def _client_uses(
     )
     return ClientUses(
         hooks,
+        parts.engine.requests,
         offer=parts.model.offer,
         commands=(*_typed_facts(commands), *declared.typed(HEARTBEAT, commands.heartbeat)),
         blobs=parts.stores.blobs,

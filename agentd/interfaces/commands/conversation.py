@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agentd.core.compaction import CompactionReport
     from agentd.core.ports import Transcripts
     from agentd.core.turn import SessionKey
-    from agentd.interfaces.commands.sessions import WorkingSessions
+    from agentd.interfaces.commands.sessions import WorkingContexts, WorkingSessions
 
 CONVERSATION = Group("")
 
@@ -42,8 +42,15 @@ class ModelChoice(Protocol):
 class ConversationCommands:
     """The slash commands of one conversation."""
 
-    def __init__(self, turns: WorkingSessions, store: Transcripts, choice: ModelChoice) -> None:
+    def __init__(
+        self,
+        turns: WorkingSessions,
+        contexts: WorkingContexts,
+        store: Transcripts,
+        choice: ModelChoice,
+    ) -> None:
         self._turns = turns
+        self._contexts = contexts
         self._store = store
         self._choice = choice
 
@@ -52,17 +59,17 @@ class ConversationCommands:
     )
     async def compact(self, session: SessionKey, wish: str) -> str:
         """What was done, in tokens before and after."""
-        return _say(await self._turns.compact(session, wish.strip()))
+        return _say(await self._contexts.compact(session, wish.strip()))
 
     @CONVERSATION.slash("flush", "Save what matters to memory now")
     async def flush(self, session: SessionKey, _: str) -> str:
         """What was done, or why nothing."""
-        return _say(await self._turns.flush(session))
+        return _say(await self._contexts.flush(session))
 
     @CONVERSATION.slash("new", "Save what matters and begin an empty context")
     async def new(self, session: SessionKey, _: str) -> str:
         """That it begins, and what was saved before."""
-        report = await self._turns.start_over(session)
+        report = await self._contexts.start_over(session)
         saved = _SAVED if report.flushed else ""
         return " ".join(filter(None, ("A new context begins.", saved, report.unsaved_in_words())))
 

@@ -53,6 +53,10 @@ class WorkingSessions(Protocol):
     def cancel(self, session: SessionKey) -> bool:
         """Cancel the user's oldest message; return whether there was one."""
 
+
+class WorkingContexts(Protocol):
+    """Port: what the owner asks of the sessions' contexts."""
+
     async def compact(self, session: SessionKey, wish: str = "") -> CompactionReport:
         """Compact the context now; `wish` is what the user wants the summary to contain."""
 
@@ -141,6 +145,7 @@ class SessionCommands:
         self,
         store: SessionStore,
         turns: WorkingSessions,
+        contexts: WorkingContexts,
         erase: Callable[[SessionKey], Awaitable[None]],
         ledger: Ledger,
         importer: Importing,
@@ -148,6 +153,7 @@ class SessionCommands:
         """`erase` deletes a session in every place."""
         self._store = store
         self._turns = turns
+        self._contexts = contexts
         self._erase = erase
         self._ledger = ledger
         self._importer = importer
@@ -244,7 +250,7 @@ class SessionCommands:
     ) -> dict[str, Any]:
         """Summarise the older part of a session, memories saved first."""
         session = await self._existing(key)
-        return (await self._turns.compact(session, instructions.strip())).as_json()
+        return (await self._contexts.compact(session, instructions.strip())).as_json()
 
     @SESSIONS.command(_flushed_text, seconds=MODEL_SECONDS, has_failed=_is_unsaved)
     async def flush(
@@ -258,8 +264,8 @@ class SessionCommands:
         """Let the agent save what it should remember of a session."""
         session = await self._existing(key)
         if explain:
-            return await self._turns.explain(session)
-        return (await self._turns.flush(session)).as_json()
+            return await self._contexts.explain(session)
+        return (await self._contexts.flush(session)).as_json()
 
     @SESSIONS.command(_prompt_text)
     async def prompt(self, key: _MainKey) -> dict[str, Any]:
@@ -267,7 +273,7 @@ class SessionCommands:
         before it.
         """
         session = await self._existing(key)
-        prompt = await self._turns.preview(session)
+        prompt = await self._contexts.preview(session)
         *before, message = prompt.messages
         return {
             "system": list(prompt.system),
@@ -280,7 +286,7 @@ class SessionCommands:
     async def reset(self, key: _Key) -> dict[str, Any]:
         """Save what should be remembered, then begin the session anew under its key."""
         session = await self._existing(key)
-        return (await self._turns.start_over(session)).as_json()
+        return (await self._contexts.start_over(session)).as_json()
 
     @SESSIONS.command(_deleted_text, seconds=MODEL_SECONDS)
     async def delete(self, key: _Key) -> dict[str, Any]:
