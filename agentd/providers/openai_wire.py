@@ -19,7 +19,15 @@ from agentd.core.message import (
     ToolResult,
     ToolUse,
 )
-from agentd.core.prompt import AnswerCompleted, ModelStop, Prompt, TextDelta, ThoughtDelta, ToolSpec
+from agentd.core.prompt import (
+    AnswerCompleted,
+    ModelStop,
+    Prompt,
+    StreamRestarted,
+    TextDelta,
+    ThoughtDelta,
+    ToolSpec,
+)
 from agentd.core.settings import OPENAI_URL, address_alone
 from agentd.core.strict import as_unicode
 from agentd.core.turn import Usage
@@ -159,33 +167,40 @@ def _tool(spec: ToolSpec) -> Json:
 
 
 _OPEN, _CLOSE = "<think>", "</think>"
+_CLOSING_LINE = f"\n{_CLOSE}"
+_IN_TEXT = "thinking_in_text"
 
 
 class ThinkTags:
     """Separates thinking from text while a model streams both as text. Only a `<think>…</think>` at
     the beginning is thinking; later tags are ordinary text.
+
+    Where the server has put the opening tag into the prompt, only a line that begins with the
+    closing one tells that all words before it were thinking: they are taken back.
     """
 
     def __init__(self) -> None:
         self._place = _Place.BEGINNING
         self._held = ""
 
-    def feed(self, piece: str) -> list[TextDelta | ThoughtDelta]:
+    def feed(self, piece: str) -> list[Shown]:
         """Take a piece of text and return what can be shown so far; a piece that may be part of a
-        tag is held back.
+        tag is held back. `StreamRestarted` says that all text before it was thinking.
         """
         self._held += piece
-        found: list[TextDelta | ThoughtDelta] = []
+        found: list[Shown] = []
         if self._place is _Place.BEGINNING:
             self._begin()
-        if self._place is _Place.THINKING and (thought := self._thought()):
+        if self._place is _Place.THINKING and (thought := self._until(_CLOSE)):
             found.append(ThoughtDelta(thought))
+        if self._place is _Place.WORDS:
+            found += self._words()
         if self._place is _Place.BEHIND:
             self._held = self._held.lstrip()
             self._place = _Place.TEXT if self._held else _Place.BEHIND
         return found + self.end() if self._place is _Place.TEXT else found
 
-    def end(self) -> list[TextDelta | ThoughtDelta]:
+    def end(self) -> list[Shown]:
         """Return what was held back, once the stream has ended."""
         held, self._held = self._held, ""
         if not held:
@@ -196,16 +211,29 @@ class ThinkTags:
         start = self._held.lstrip()
         if start.startswith(_OPEN):
             self._place, self._held = _Place.THINKING, start.removeprefix(_OPEN)
-        elif not _OPEN.startswith(start):
-            self._place = _Place.TEXT
+        elif start.startswith(_CLOSE):
+            self._place, self._held = _Place.BEHIND, start.removeprefix(_CLOSE)
+        elif not (_OPEN.startswith(start) or _CLOSE.startswith(start)):
+            self._place = _Place.WORDS
 
-    def _thought(self) -> str:
-        thought, tag, rest = self._held.partition(_CLOSE)
-        if tag:
+    def _words(self) -> list[Shown]:
+        words = self._until(_CLOSING_LINE)
+        found: list[Shown] = [TextDelta(words)] if words else []
+        if _OPEN in words:  # tags that are written about
+            rest = _CLOSING_LINE + self._held if self._place is _Place.BEHIND else self._held
+            self._place, self._held = _Place.TEXT, rest
+        elif self._place is _Place.BEHIND:
+            found.append(StreamRestarted(_IN_TEXT))
+        return found
+
+    def _until(self, tag: str) -> str:
+        """Take what is before the tag and return it; what may be a tag's beginning is held."""
+        before, found, rest = self._held.partition(tag)
+        if found:
             self._place, self._held = _Place.BEHIND, rest
-            return thought
-        self._held = _beginning_of_tag(thought)
-        return thought.removesuffix(self._held)
+            return before
+        self._held = max(_beginning_of(tag, before), _beginning_of(_OPEN, before), key=len)
+        return before.removesuffix(self._held)
 
 
 class _Place(Enum):
@@ -213,13 +241,14 @@ class _Place(Enum):
 
     BEGINNING = auto()  # the text so far may still become an opening tag
     THINKING = auto()
+    WORDS = auto()  # without any tag so far, so a closing one may still come
     BEHIND = auto()  # after the closing tag; only white space so far
     TEXT = auto()
 
 
-def _beginning_of_tag(text: str) -> str:
-    sizes = range(len(_CLOSE) - 1, 0, -1)
-    return next((_CLOSE[:size] for size in sizes if text.endswith(_CLOSE[:size])), "")
+def _beginning_of(tag: str, text: str) -> str:
+    sizes = range(len(tag) - 1, 0, -1)
+    return next((tag[:size] for size in sizes if text.endswith(tag[:size])), "")
 
 
 DONE = "[DONE]"
@@ -234,7 +263,7 @@ _THOUGHTS = ("reasoning_content", "reasoning")  # servers differ; some send both
 _DETAILS = "reasoning_details"  # a list that holds the same text, signed or encrypted
 _OF_A_CALL = frozenset({"index", "id", "type", "function"})
 
-Shown = TextDelta | ThoughtDelta
+Shown = TextDelta | ThoughtDelta | StreamRestarted
 
 
 class OpenAIAssembly:
@@ -322,8 +351,9 @@ class OpenAIAssembly:
                 yield from self._stopped(_str(reason))
 
     def _delta(self, delta: Json) -> Iterator[Shown]:
-        thought = next((_str(delta[key]) for key in _THOUGHTS if delta.get(key)), "")
-        words, refusal = _str(delta.get("content") or ""), _str(delta.get("refusal") or "")
+        thought = next((t for key in _THOUGHTS if (t := delta.get(key)) and isinstance(t, str)), "")
+        words, thinking = _content(delta.get("content") or "")
+        thought, refusal = thought or thinking, _str(delta.get("refusal") or "")
         pieces = delta.get("tool_calls") or ()
         if self._stop and (thought or words or refusal or pieces):
             _bad("more words behind the stop reason")
@@ -340,11 +370,16 @@ class OpenAIAssembly:
         for piece in pieces:
             self._call(piece)
 
-    def _record(self, shown: list[Shown]) -> list[Shown]:
-        self._words += (event.text for event in shown if isinstance(event, TextDelta))
-        return shown
+    def _record(self, shown: list[Shown]) -> Iterator[Shown]:
+        for event in shown:
+            yield event
+            if isinstance(event, TextDelta):
+                self._words.append(event.text)
+            elif isinstance(event, StreamRestarted):
+                yield ThoughtDelta("".join(self._words))
+                self._words.clear()
 
-    def _text(self, words: str) -> list[Shown]:
+    def _text(self, words: str) -> Iterator[Shown]:
         return self._record(self._tags.feed(words) if self._tags else [TextDelta(words)])
 
     def _stopped(self, reason: str) -> Iterator[Shown]:
@@ -407,6 +442,15 @@ class _Call:
             any_id=True,
             too_large=self.arguments.is_too_large,
         )
+
+
+def _content(content: object) -> tuple[str, str]:
+    """Return the words and the thinking of a delta's content: a text, or a list of parts."""
+    if not isinstance(content, list):
+        return _str(content), ""
+    words = "".join(_str(part["text"]) for part in content if part["type"] == "text")
+    thoughts = (part["thinking"] for part in content if part["type"] == "thinking")
+    return words, "".join(_content(thought)[0] for thought in thoughts)
 
 
 class _Unsaid:

@@ -47,7 +47,7 @@ class Capabilities(Settings):
         pattern=r"^[a-z]*$",
     )
     think_tags: bool = Field(
-        default=False, description="take <think>…</think> at the beginning of a text as thinking"
+        default=True, description="take <think>…</think> at the beginning of a text as thinking"
     )
 
 

@@ -10,7 +10,14 @@ from structlog.testing import capture_logs
 
 from agentd.core.errors import ContextOverflow, ProviderError
 from agentd.core.message import OpaqueBlock, Text, ToolUse, user
-from agentd.core.prompt import AnswerCompleted, ModelStop, Prompt, TextDelta, ThoughtDelta
+from agentd.core.prompt import (
+    AnswerCompleted,
+    ModelStop,
+    Prompt,
+    StreamRestarted,
+    TextDelta,
+    ThoughtDelta,
+)
 from agentd.core.secrets import Secret
 from agentd.core.turn import Usage
 from agentd.providers.openai import OpenAIProvider
@@ -99,8 +106,7 @@ async def test_calls_are_told_apart_however_a_server_numbers_them(hello, stream,
 
 @pytest.mark.parametrize("stream", ["reasoning_content", "reasoning", "think_tags"])
 async def test_reasoning_is_shown_apart_once_and_is_no_part_of_the_answer(hello, stream):
-    flags = {"capabilities": {"think_tags": stream == "think_tags"}}
-    deltas, answer = await hear(play(recorded(stream), **flags), hello)
+    deltas, answer = await hear(play(recorded(stream)), hello)
     thoughts = "".join(d.text for d in deltas if isinstance(d, ThoughtDelta))
     words = "".join(d.text for d in deltas if isinstance(d, TextDelta))
     assert thoughts.strip() == "The tea is in the tin."
@@ -153,8 +159,26 @@ async def test_reasoning_that_cannot_be_sent_is_not_kept(hello):
     assert answer.message.blocks == (ToolUse("c1", "look", {}),)
 
 
+async def test_thinking_whose_opening_tag_the_server_keeps_is_taken_back(hello):
+    said = [{"content": text} for text in ("Okay, hm.", " So:\n</thi", "nk>\n\nY", "es.")]
+    events, answer = await hear(play(stream(*said)), hello)
+    restart = next(n for n, event in enumerate(events) if isinstance(event, StreamRestarted))
+    assert events[restart + 1].text.startswith("Okay, hm. So:")
+    assert "".join(e.text for e in events[restart + 2 :]) == "Yes." == answer.message.text
+
+
+async def test_the_parts_of_a_content_are_told_apart_by_their_types(hello):
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    parts = [thinking, {"type": "text", "text": "Ye"}, {"type": "reference", "ids": [1]}]
+    odd = {"reasoning": {"text": "hm"}}
+    deltas, answer = await hear(play(stream({"content": parts}, odd, {"content": "s."})), hello)
+    assert deltas == [ThoughtDelta("hm"), TextDelta("Ye"), TextDelta("s.")]
+    assert answer.message.blocks == (Text("Yes."),)
+
+
 async def test_without_the_flag_think_tags_are_text(hello):
-    deltas, answer = await hear(play(recorded("think_tags")), hello)
+    settings = {"capabilities": {"think_tags": False}}
+    deltas, answer = await hear(play(recorded("think_tags"), **settings), hello)
     assert answer.message.text.startswith("<think>\nThe tea")
     assert not [d for d in deltas if isinstance(d, ThoughtDelta)]
 
@@ -264,7 +288,6 @@ async def test_each_stop_reason_keeps_the_words_and_no_unfinished_tool(hello, st
         ("not_a_stream", "stream_cut", True),
         ("bad_json", "bad_stream", True),
         ("an_array", "bad_stream", True),
-        ("content_list", "bad_stream", True),
         ("words_behind_stop", "bad_stream", True),
         ("call_behind_stop", "bad_stream", True),
         ("call_without_call", "bad_stream", True),

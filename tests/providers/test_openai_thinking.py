@@ -2,30 +2,43 @@
 
 import pytest
 
-from agentd.core.prompt import TextDelta
+from agentd.core.prompt import StreamRestarted, TextDelta
 from agentd.providers.openai_wire import ThinkTags
 
 
 def split(*pieces):
     """Words and thoughts of a text that came in these pieces."""
     tags = ThinkTags()
-    events = [event for piece in pieces for event in tags.feed(piece)] + tags.end()
-    words = "".join(e.text for e in events if isinstance(e, TextDelta))
-    return words, "".join(e.text for e in events if not isinstance(e, TextDelta))
+    words = thoughts = ""
+    for event in [event for piece in pieces for event in tags.feed(piece)] + tags.end():
+        if isinstance(event, StreamRestarted):
+            words, thoughts = "", thoughts + words
+        elif isinstance(event, TextDelta):
+            words += event.text
+        else:
+            thoughts += event.text
+    return words, "".join(thoughts.split())
 
 
 CASES = [
     ("<think>hm</think>Yes.", "Yes.", "hm"),
-    (" \n<think>\nhm\n</think>\n\nYes.", "Yes.", "\nhm\n"),
+    (" \n<think>\nhm\n</think>\n\nYes.", "Yes.", "hm"),
+    ("so hm\n</think>\n\nYes.", "Yes.", "sohm"),
+    ("</think>\nYes.", "Yes.", ""),
+    ("hm\n</think>Yes.\n</think>", "Yes.\n</think>", "hm"),
+    ("It ends with </think>.", "It ends with </think>.", ""),
+    ("as in <think>\n</think> here", "as in <think>\n</think> here", ""),
+    ("as in\n<think>a\n</think>\n", "as in\n<think>a\n</think>\n", ""),
+    ("a\n<b\n</b\n", "a\n<b\n</b\n", ""),
     ("Yes <think>no</think>.", "Yes <think>no</think>.", ""),
     ("<think>a</think>b<think>c</think>", "b<think>c</think>", "a"),
-    ("<think>never closed </thi", "", "never closed </thi"),
+    ("<think>never closed </thi", "", "neverclosed</thi"),
     ("<think></think>Yes.", "Yes.", ""),
     ("<thinking>Yes.", "<thinking>Yes.", ""),
     ("<thi", "<thi", ""),
     ("  Yes.", "  Yes.", ""),
     ("", "", ""),
-    ("<think>a < b </ c</think>Yes.", "Yes.", "a < b </ c"),
+    ("<think>a < b </ c</think>Yes.", "Yes.", "a<b</c"),
 ]
 
 
