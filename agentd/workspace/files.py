@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import date, datetime
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
@@ -22,6 +22,7 @@ from agentd.core.errors import (
     EditConflict,
     FileMissing,
     FileUnreadable,
+    PathRefused,
     ScopeMissing,
     WorkspaceError,
 )
@@ -35,7 +36,7 @@ from agentd.core.turn import MAIN, SessionKind
 from agentd.core.workspace import OWNER, RESTORE, Author, FileView, Reader, TreeEntry, Version
 from agentd.workspace.changes import MAX_READ_BYTES, FileChanges, GrowingDigest
 from agentd.workspace.file_identity import FileIdentities
-from agentd.workspace.folder import Folder, outside
+from agentd.workspace.folder import Folder, Stamp, outside
 from agentd.workspace.listing import SCOPE, UNREADABLE, LeftOut, Listing, ProblemList
 from agentd.workspace.locks import Locks
 from agentd.workspace.names import Name, is_injected, is_protected, parse, parse_file
@@ -47,6 +48,7 @@ from agentd.workspace.workspace_settings import WorkspaceSettings
 log = structlog.get_logger()
 
 _MAX_SEEN = 1_024  # of about 350 bytes; a session whose entry was dropped must read again
+_MAX_LEFT = 64  # files whose last change is remembered until the watch reports it
 _MAX_DEPTH = 64
 _OWNER = Reader(MAIN, SessionKind.MAIN)
 _Find = Callable[[str, Reader], ResolvedPath]
@@ -83,6 +85,7 @@ class Files:
         self._reading = TextReader(digests)
         self._configured = _configured_folders(settings)
         self.writes = 0  # how many changes of notes agentd has made here
+        self._left: dict[tuple[str, ...], Stamp] = {}  # how these left the files
         self.complaints = ProblemList()
         self._left_out = LeftOut(self.complaints)
 
@@ -243,6 +246,7 @@ class Files:
         with translate_os_errors(intent.path):
             goes_on = self._lives.is_going_on(parts)
         as_planned = self._changes.apply(parts, intent, now, by)
+        self._note_left(tuple(parts))
         is_over = intent.action is not FileAction.APPEND and not intent.data.strip()
         with translate_os_errors(intent.path):
             if is_over:
@@ -250,6 +254,25 @@ class Files:
             elif goes_on:
                 self._lives.go_on(parts)
         return as_planned
+
+    def _note_left(self, parts: tuple[str, ...]) -> None:
+        """Remember the file as it is, before its change is counted in `writes`: whoever sees the
+        new count then sees this state, whatever it is.
+        """
+        if len(self._left) >= _MAX_LEFT:
+            self._left.clear()
+        self._left.pop(parts, None)
+        with suppress(OSError, PathRefused):
+            self._left[parts] = self._primary.stamp(parts)
+
+    def is_as_left(self, file: Path) -> bool:
+        """Whether the file is as a change left it that `writes` counts. Blocking."""
+        root = self._primary.root
+        left = self._left.get(file.relative_to(root).parts) if file.is_relative_to(root) else None
+        try:
+            return left is not None and self._primary.stamp(file.relative_to(root).parts) == left
+        except (OSError, WorkspaceError):
+            return False
 
     async def life(self, path: str) -> str:
         """See NoteRules."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Event
 
 import structlog
+from msgspec import Struct
 from watchfiles import Change, watch
 from watchfiles.main import FileChange
 
@@ -30,9 +31,17 @@ _AGAIN = 600.0  # seconds to wait after a failure
 _SOON = 5.0  # seconds to wait after a path that cannot be decoded, or if there is nothing to watch
 
 
+class _Report(Struct, frozen=True):
+    """What a batch of the kernel's events tells."""
+
+    matters: bool = False  # a note or a folder has changed
+    is_news: bool = False  # not only by changes that agentd has counted
+
+
 class Watching:
     """Calls `changed` after markdown files or folders below the roots have changed, while `run`
-    runs.
+    runs. `is_counted` says, in a thread, whether a file is as a change left it that agentd made
+    and has counted itself.
     """
 
     def __init__(
@@ -41,8 +50,10 @@ class Watching:
         changed: Callable[[], None],
         clock: Clock,
         step_ms: int = STEP_MS,
+        is_counted: Callable[[Path], bool] = lambda _: False,
     ) -> None:
         self._roots = tuple(roots)
+        self._is_counted = is_counted
         self._changed = [changed]
         self._clock = clock
         self._step_ms = step_ms
@@ -53,8 +64,8 @@ class Watching:
 
     @property
     def mark(self) -> int | None:
-        """A number that differs after each report; reports follow a change within about a second.
-        None while changes may go unreported.
+        """A number that differs after each report of a change that is not counted elsewhere;
+        reports follow a change within about a second. None while changes may go unreported.
         """
         return self._told if self._is_up else None
 
@@ -99,13 +110,13 @@ class Watching:
             watched = await loop.run_in_executor(pool, self._open, stop)
             if watched is None:
                 return False
-            while (matters := await loop.run_in_executor(pool, self._next, watched)) is not None:
+            while (report := await loop.run_in_executor(pool, self._next, watched)) is not None:
                 self._failure = None
                 if not self._is_up:
                     self._is_up = True
                     self._told += 1  # changes before the watch began are unknown
-                if matters:
-                    self._tell()
+                if report.matters:
+                    self._tell(is_news=report.is_news)
         finally:
             self._is_up = False
             stop.set()
@@ -113,19 +124,20 @@ class Watching:
         self._tell()
         return True
 
-    def _tell(self) -> None:
-        self._told += 1
+    def _tell(self, *, is_news: bool = True) -> None:
+        self._told += is_news
         for changed in self._changed:
             changed()
 
-    def _next(self, watched: Iterator[set[FileChange]]) -> bool | None:
-        """Return whether any of the next changes matters; None if the watch is over, or a root is
-        no longer the folder that is watched.
+    def _next(self, watched: Iterator[set[FileChange]]) -> _Report | None:
+        """Return what the next changes tell; None if the watch is over, or a root is no longer the
+        folder that is watched.
         """
         changes = next(watched, None)
         if changes is None or self._standing != list(map(_identity, self._roots)):
             return None
-        return any(self._matters(change, path) for change, path in changes)
+        matter = [path for change, path in changes if self._matters(change, path)]
+        return _Report(bool(matter), not all(self._is_counted(Path(path)) for path in matter))
 
     def _open(self, stop: Event) -> Iterator[set[FileChange]] | None:
         self._standing = list(map(_identity, self._roots))

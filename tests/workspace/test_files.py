@@ -307,6 +307,33 @@ async def test_after_a_change_the_session_has_seen_the_result(home, owner) -> No
     assert await files.has_seen("a.md", _digest("one\ntwo"), owner)
 
 
+async def test_a_file_is_as_left_until_others_touch_it(home, owner) -> None:
+    files = home.files()
+    home.put({"other.md": "one"})
+
+    async def change(action: FileAction, data: bytes = b"") -> None:
+        await files.apply(await files.plan("memory/a.md", action, data), owner)
+
+    note = home.root / "memory/a.md"
+    assert not files.is_as_left(note)
+    await change(FileAction.WRITE, b"one\n")
+    assert files.is_as_left(note)
+    assert not files.is_as_left(home.root / "other.md")
+    assert not files.is_as_left(home.root.parent / "memory/a.md")
+    note.write_text("another\n")
+    assert not files.is_as_left(note)
+    await change(FileAction.APPEND, b"three\n")
+    assert files.is_as_left(note)
+    os.utime(note, ns=(1, 1))
+    assert not files.is_as_left(note)
+    await change(FileAction.DELETE)
+    assert not files.is_as_left(note)
+    for n in range(100):
+        intent = await files.plan(f"{n}.md", FileAction.WRITE, b"one")
+        await files.apply(intent, owner)
+        assert files.is_as_left(home.root / f"{n}.md")
+
+
 async def test_an_append_to_an_unread_file_does_not_show_it(home, owner) -> None:
     home.put({"a.md": "unread\n"})
     files = home.files()

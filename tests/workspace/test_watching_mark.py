@@ -8,13 +8,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from agentd.core.tool import FileAction
 from agentd.testing import FakeClock
 from agentd.workspace.watching import Watching
 
 
 @asynccontextmanager
-async def up(*roots) -> AsyncIterator[Watching]:
-    watch = Watching(roots, lambda: None, FakeClock(), step_ms=20)
+async def up(*roots, changed=lambda: None, **more) -> AsyncIterator[Watching]:
+    watch = Watching(roots, changed, FakeClock(), step_ms=20, **more)
     assert watch.mark is None
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(watch.run())
@@ -38,6 +39,36 @@ async def test_it_stays_until_something_is_told(tmp_path):
         assert not await comes(lambda: watch.mark != before, 0.3)
         (tmp_path / "a.md").write_text("one")
         assert await comes(lambda: watch.mark not in {before, None})
+
+
+async def test_it_stays_where_a_file_is_as_agentd_has_left_and_counted_it(home, owner):
+    files, told = home.files(), []
+
+    async def write(path, text):
+        await files.apply(await files.plan(path, FileAction.WRITE, text), owner)
+
+    async def is_told_by(change):
+        del told[:]
+        await change
+        assert await comes(lambda: bool(told)), "as a hint, every change is told"
+        return watch.mark
+
+    async def by_hand(path, text):
+        (home.root / path).write_text(text)
+
+    def more():
+        told.append(watch.mark)
+
+    async with up(home.root, changed=more, is_counted=files.is_as_left) as watch:
+        before = watch.mark
+        assert await is_told_by(write("own.md", b"one")) == before
+        assert await is_told_by(write("own.md", b"two")) == before
+        assert await is_told_by(by_hand("own.md", "abc")) != before, "by others, if as long"
+        before = watch.mark
+        assert await is_told_by(write("own.md", b"six")) == before
+        (home.root / "other.md").write_text("by others")
+        await write("own.md", b"ten")
+        assert await comes(lambda: watch.mark != before), "among others, too"
 
 
 async def test_a_folder_whose_name_has_a_dot_counts(tmp_path):

@@ -124,7 +124,7 @@ def _assemble(
     template_lines = template.lines(shipped_path("workspace_template"))
     indexer = Indexer(index, files, stores.sessions, clock, indexing, template_lines)
     roots = (runtime.workspace, *settings.scopes().values(), *indexing.extras().values())
-    watching = Watching(roots, indexer.hint, clock)
+    watching = Watching(roots, indexer.hint, clock, is_counted=files.is_as_left)
 
     def mark() -> tuple[int, int] | None:
         told = watching.mark
