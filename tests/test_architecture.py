@@ -50,11 +50,11 @@ def deferred(path: Path) -> Iterator[str]:
 
 
 def allowed() -> list[tuple[str, str]]:
-    """The fence of ARCHITECTURE.md: a module or folder, and each module that it defers."""
+    """The fence of ARCHITECTURE.md: a module or folder, each module that it defers, and why."""
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     fence = re.search(r"```deferred-imports\n(.*?)```", page, re.DOTALL)
     assert fence
-    lines = map(str.split, fence[1].splitlines())
+    lines = (line.partition("#")[0].split() for line in fence[1].splitlines())
     return [(place, module) for place, *modules in lines for module in modules]
 
 

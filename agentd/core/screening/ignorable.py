@@ -21,21 +21,19 @@ def idle(text: str) -> frozenset[int]:
     """Return the offsets of invisible characters that do not change what is seen: all but joiners
     and selectors within emoji and the scripts that use them.
     """
-    if text.isascii():
-        return frozenset()
-    places = frozenset(found.start() for found in _ANY.finditer(text))
-    if not places:
-        return places
-    from agentd.core.screening.shaping import at_work
-
-    return places - at_work(text)
+    return _useless(text, tolerates=False)
 
 
 def suspect(text: str) -> frozenset[int]:
     """Return the offsets of `idle` without those that occur in honest texts."""
-    places = idle(text)
+    return _useless(text, tolerates=True)
+
+
+def _useless(text: str, *, tolerates: bool) -> frozenset[int]:
+    places = frozenset(() if text.isascii() else (one.start() for one in _ANY.finditer(text)))
     if not places:
         return places
-    from agentd.core.screening.shaping import tolerated_offsets
+    from agentd.core.screening.shaping import at_work, tolerated_offsets
 
-    return places - tolerated_offsets(text)
+    places -= at_work(text)
+    return places - tolerated_offsets(text) if tolerates and places else places
