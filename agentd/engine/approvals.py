@@ -51,8 +51,8 @@ class TaintPolicy(Struct, frozen=True):
 
     readers: frozenset[str]
 
-    def judge(self, call: ToolCall, spec: ToolSpec) -> tuple[ToolCall, Ruling]:
-        """Return the call unchanged, and its ruling.
+    def judge(self, call: ToolCall, spec: ToolSpec) -> Ruling:
+        """Return the ruling on the call.
 
         A tool with `asks` needs approval for every call. In a tainted turn so does any other tool,
         except a guarded one, which handles taint itself, and a read-only one in `readers`;
@@ -65,8 +65,8 @@ class TaintPolicy(Struct, frozen=True):
             is_reader = is_reader and is_known(str(call.input.get("url", "")), call.known)
         is_asked = spec.asks and not call.origin.is_silent  # a beat has only tools the owner chose
         if not is_asked and (not call.tainted or spec.is_guarded or is_reader):
-            return call, Ruling.RUN
-        return call, Ruling.REFUSE if call.origin.is_silent else Ruling.ASK
+            return Ruling.RUN
+        return Ruling.REFUSE if call.origin.is_silent else Ruling.ASK
 
 
 BY_DEFAULT = TaintPolicy(frozenset(ToolsSettings().when_tainted))
@@ -101,7 +101,7 @@ class Approvals:
         self._grants = grants
         self._approver = approver
 
-    def judge(self, call: ToolCall, spec: ToolSpec) -> tuple[ToolCall, Ruling]:
+    def judge(self, call: ToolCall, spec: ToolSpec) -> Ruling:
         """Return the ruling of the `TaintPolicy` on the call; see `TaintPolicy.judge`."""
         return self._policy.judge(call, spec)
 

@@ -214,7 +214,7 @@ class Toolbox:
             tool, call = self._resolve(call, request)
         except ToolFailed as error:
             return _refusal(error)
-        call, ruling = self._approvals.judge(call, tool.spec)
+        ruling = self._approvals.judge(call, tool.spec)
         if ruling is Ruling.REFUSE:
             return ToolOutput(self._approvals.refusal(call), is_error=True)
 

@@ -22,12 +22,13 @@ from agentd.app.logs import OpenLog
 from agentd.automation.alerts.sinks import MainSessionSink
 from agentd.core.message import Message, ToolResult, ToolUse, assistant
 from agentd.core.paths import daemon_places
-from agentd.core.prompt import Prompt
+from agentd.core.ports import Tool, ToolHost
+from agentd.core.prompt import Prompt, ToolSpec
 from agentd.core.redaction import Redactor
-from agentd.core.tool import Approval, Decision
+from agentd.core.tool import Approval, Decision, Intent, ToolCall, ToolOutput
 from agentd.core.transcript import export_row
 from agentd.core.turn import Origin, SessionKey, SessionKind, Turn, TurnRequest, kind_of
-from agentd.engine.approvals import TaintPolicy
+from agentd.engine.approvals import Ruling, TaintPolicy
 from agentd.engine.budget import Budget
 from agentd.interfaces.acp.peer import Clients
 from agentd.interfaces.acp.transcript_lines import read_line
@@ -200,6 +201,9 @@ class Home:
             output=OpenLog(Redactor(), None),
             provider=self.provider,
         ) as self._parts:
+            if isinstance(self._policy, Blind):
+                tools = self.parts.engine.toolbox._tools
+                tools.update({name: BlindTool(tool) for name, tool in tools.items()})
             await self.parts.engine.sessions.start()
             yield self
 
@@ -309,10 +313,24 @@ class Home:
 
 
 class Blind(TaintPolicy):
-    """The negative control: taint is switched off."""
+    """The negative control: taint is switched off, for the tools of a Home, too."""
 
-    def judge(self, call: Any, spec: Any) -> Any:
+    def judge(self, call: ToolCall, spec: ToolSpec) -> Ruling:
         return TaintPolicy.judge(self, replace(call, tainted=False), spec)
+
+
+class BlindTool:
+    """A tool that never hears that its call is tainted."""
+
+    def __init__(self, inner: Tool) -> None:
+        self._inner = inner
+        self.spec = inner.spec
+
+    async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
+        return await self._inner.run(replace(call, tainted=False), host)
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        return await self._inner.settle(intent)
 
 
 class Life:
