@@ -17,7 +17,6 @@ from agentd.core.turn import Usage
 from agentd.providers.counting import TokenCounts
 from agentd.providers.faults import missing_key
 from agentd.providers.openai_wire import (
-    DONE,
     PROVIDER,
     Json,
     OpenAIAssembly,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from agentd.providers.openai_api import OpenAIApi
 
-_TAIL = 2.0  # seconds to wait for token counts and end mark after the stop reason
+_TAIL = 2.0  # seconds to wait for each of token counts and end mark after the stop reason
 
 
 class OpenAIProvider:
@@ -109,17 +108,18 @@ class OpenAIProvider:
         is_told = False
         events = limit_duration(api.events(body), self._settings.call_timeout)
         async with contextlib.aclosing(events):
-            async for data in events:
+            while not assembly.is_done:
+                data = await _next(events, assembly)
+                if data is None:
+                    break
                 news = assembly.feed(data)
                 if assembly.is_begun and not is_told:
                     is_told = True
                     yield AnswerBegun()
                 for shown in news:
                     yield shown
-                if assembly.is_stopped or assembly.is_done:
-                    break
-            for data in await _tail(events) if not assembly.is_done else ():
-                assembly.feed(data)
+            for shown in assembly.end():
+                yield shown
             await drain(events)
 
     async def _used(self, prompt: Prompt, assembly: OpenAIAssembly) -> Usage:
@@ -136,15 +136,13 @@ def _connect(
     return OpenAIApi(settings, secret, transport)
 
 
-async def _tail(events: AsyncGenerator[str, None]) -> list[str]:
-    """Return the events after the stop reason, for at most `_TAIL` seconds. A connection that is
-    lost there loses none of the answer, so nothing is raised.
+async def _next(events: AsyncGenerator[str, None], assembly: OpenAIAssembly) -> str | None:
+    """Return the next event, None if there is none. A whole answer does not wait long for more,
+    and a connection that is lost behind it loses none of it: then nothing is raised.
     """
-    found: list[str] = []
+    if not assembly.is_whole:
+        return await anext(events, None)
     with contextlib.suppress(TimeoutError, ProviderError):
         async with asyncio.timeout(_TAIL):
-            async for data in events:
-                found.append(data)
-                if data.strip() == DONE:
-                    break
-    return found
+            return await anext(events, None)
+    return None

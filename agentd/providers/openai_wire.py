@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from enum import Enum, auto
@@ -28,7 +29,7 @@ from agentd.core.prompt import (
     ThoughtDelta,
     ToolSpec,
 )
-from agentd.core.settings import OPENAI_URL, address_alone
+from agentd.core.settings import OPENAI_URL
 from agentd.core.strict import as_unicode
 from agentd.core.turn import Usage
 from agentd.providers.faults import failure, is_known, reported_fault
@@ -79,8 +80,9 @@ def request_body(
 
 
 def service_of(settings: ServiceSettings) -> str:
-    """Return the address that tells one service from another, without a key that it may hold."""
-    return address_alone(settings.base_url or OPENAI_URL)
+    """Return what tells one service from another: a digest of its address, which may hold a key."""
+    address = settings.base_url.rstrip("/") or OPENAI_URL
+    return hashlib.sha256(address.encode()).hexdigest()[:16]
 
 
 def _messages(prompt: Prompt, settings: ServiceSettings, pictures: Pictures) -> Iterator[Json]:
@@ -253,12 +255,17 @@ def _beginning_of(tag: str, text: str) -> str:
 
 DONE = "[DONE]"
 
+# In lower case, as servers differ in that. Only the first four are OpenAI's today.
 _STOPS = {
     "stop": ModelStop.END_TURN,
     "tool_calls": ModelStop.TOOL_USE,
     "length": ModelStop.MAX_TOKENS,
     "content_filter": ModelStop.REFUSAL,
+    "eos": ModelStop.END_TURN,
+    "function_call": ModelStop.TOOL_USE,
+    "model_length": ModelStop.MAX_TOKENS,
 }
+_FAILED = {"error": "server_error", "insufficient_system_resource": "overloaded"}
 _THOUGHTS = ("reasoning_content", "reasoning")  # servers differ; some send both, with the same text
 _DETAILS = "reasoning_details"  # a list that holds the same text, signed or encrypted
 _OF_A_CALL = frozenset({"index", "id", "type", "function"})
@@ -269,8 +276,9 @@ Shown = TextDelta | ThoughtDelta | StreamRestarted
 class OpenAIAssembly:
     """Assembles an answer from a stream's events, which are fed in order.
 
-    The answer is complete with its stop reason. Token counts and `[DONE]` come after it, and not
-    every server sends them: without them only figures are missing, never text.
+    The answer is complete with its last stop reason. Token counts and `[DONE]` come after it, and
+    not every server sends them: without them only figures are missing, never text. Some servers
+    give a reason with every piece: words behind one ask for another.
 
     Raises ProviderError for an event that cannot follow the ones before, and for errors that the
     service reports inside the stream.
@@ -288,11 +296,13 @@ class OpenAIAssembly:
         self._unsaid = _Unsaid(service)
         self._stop = ""
         self._is_refusal = False
+        self._is_continued = False  # there were words behind a stop reason
 
     @property
-    def is_stopped(self) -> bool:
-        """Whether the model has given a stop reason, so that its text is complete."""
-        return bool(self._stop)
+    def is_whole(self) -> bool:
+        """Whether nothing but figures and the end mark are expected any more."""
+        has_answer = bool(self._words or self._calls or not self._unsaid.is_begun)
+        return bool(self._stop) and has_answer and not self._is_continued
 
     @property
     def is_begun(self) -> bool:
@@ -313,14 +323,25 @@ class OpenAIAssembly:
             # The error's text is not passed on: a JSONDecodeError holds the received document.
             raise failure("bad_stream", type(error).__name__) from None
 
+    def end(self) -> Iterator[Shown]:
+        """Yield what was held back, once the stream has ended."""
+        if thought := self._thoughts.end():
+            yield ThoughtDelta(thought)
+        if words := self._content.end():
+            yield from self._text(words)
+        if self._tags:
+            yield from self._record(self._tags.end())
+
     def answered(self, usage: Usage) -> AnswerCompleted:
-        """Return the answer. Raises ProviderError if it is cut, empty or malformed, or stopped for
-        a tool call that it does not contain. Takes time in proportion to the length of the answer.
+        """Return the answer, after `end`. Raises ProviderError if it is cut, empty or malformed, or
+        stopped for a tool call that it does not contain. Takes time in proportion to the length of
+        the answer.
         """
         if not self._stop:
             raise failure("stream_cut", "no stop reason")
         if self._stop not in _STOPS:
-            raise failure("unknown_stop")
+            told = self._stop if self._stop.isidentifier() and len(self._stop) < 60 else ""
+            raise failure(_FAILED.get(self._stop, "unknown_stop"), told)
         stop = _STOPS[self._stop]
         if self._is_refusal and stop is ModelStop.END_TURN:
             stop = ModelStop.REFUSAL
@@ -346,9 +367,9 @@ class OpenAIAssembly:
         for choice in chunk.get("choices") or ():
             if choice.get("index") not in (0, None):
                 continue
-            yield from self._delta(choice.get("delta") or {})
+            yield from self._delta(choice.get("delta") or choice.get("message") or {})
             if reason := choice.get("finish_reason"):
-                yield from self._stopped(_str(reason))
+                self._stop = _str(reason).lower()
 
     def _delta(self, delta: Json) -> Iterator[Shown]:
         thought = next((t for key in _THOUGHTS if (t := delta.get(key)) and isinstance(t, str)), "")
@@ -356,7 +377,7 @@ class OpenAIAssembly:
         thought, refusal = thought or thinking, _str(delta.get("refusal") or "")
         pieces = delta.get("tool_calls") or ()
         if self._stop and (thought or words or refusal or pieces):
-            _bad("more words behind the stop reason")
+            self._stop, self._is_continued = "", True
         for said in (thought, words, refusal):
             self.written.add(said)
         self._unsaid.feed(delta, self.written)
@@ -382,32 +403,26 @@ class OpenAIAssembly:
     def _text(self, words: str) -> Iterator[Shown]:
         return self._record(self._tags.feed(words) if self._tags else [TextDelta(words)])
 
-    def _stopped(self, reason: str) -> Iterator[Shown]:
-        self._stop = reason
-        if thought := self._thoughts.end():
-            yield ThoughtDelta(thought)
-        if words := self._content.end():
-            yield from self._text(words)
-        if self._tags:
-            yield from self._record(self._tags.end())
-
     def _call(self, piece: Json) -> None:
         """Add a piece to the tool call of its index. A new call begins with another id or, where
-        calls have no index, with a name.
+        calls have no index or no ids, with a name. Arguments may come as an object.
         """
         index, id_ = piece.get("index"), _str(piece.get("id") or "")
         function = piece.get("function") or {}
-        name = _str(function.get("name") or "")
+        name, given = _str(function.get("name") or ""), function.get("arguments") or ""
+        arguments = json.dumps(given) if isinstance(given, dict) else _str(given)
         call = next((c for c in reversed(self._calls) if index is None or c.index == index), None)
         is_other = call is not None and (
-            bool(id_ and call.id and id_ != call.id) or (index is None and call.is_behind(name))
+            bool(id_ and call.id and id_ != call.id)
+            or (index is None and call.is_behind(name))
+            or (not id_ and bool(name and arguments) and call.is_whole)
         )
         if call is None or is_other:
             call = _Call(index)
             self._calls.append(call)
         call.id = call.id or id_
         call.name = call.name or name
-        if arguments := _str(function.get("arguments") or ""):
+        if arguments:
             call.arguments.feed(arguments, self.written)
         if extra := {key: piece[key] for key in piece.keys() - _OF_A_CALL if piece[key]}:
             self.written.add(json.dumps(extra))
@@ -427,6 +442,11 @@ class _Call:
     def is_behind(self, name: str) -> bool:
         """Whether a piece with this name begins the next call instead of continuing this one."""
         return bool(name and self.name) and (name != self.name or not self.arguments.is_empty)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is nothing more to say of this call."""
+        return bool(self.name) and self.arguments.is_whole
 
     def finished(self, number: int) -> ToolUse:
         """Return the whole call. `number`, its place in the answer, becomes the id where the server
@@ -463,6 +483,11 @@ class _Unsaid:
         self._service = service
         self._texts: dict[str, list[str]] = {}
         self._details: list[object] = []
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether there was any reasoning."""
+        return bool(self._texts or self._details)
 
     def feed(self, delta: Json, written: WrittenAnswer) -> None:
         """Take the reasoning of one delta; details are counted in `written`."""

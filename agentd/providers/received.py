@@ -111,6 +111,16 @@ class Arguments:
             written.add(piece)
             self._pieces.append(piece)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the pieces so far are a JSON object."""
+        if not (self._pieces and self._pieces[-1].rstrip().endswith("}")):
+            return False
+        try:
+            return isinstance(strict.loads(strict.join_pieces(self._pieces)), dict)
+        except (ValueError, RecursionError):
+            return False
+
     def parsed(self) -> dict[str, Any]:
         """Return the JSON object; {} for blank text, `null`, and arguments that are too large.
         Raises ProviderError `bad_tool_json`.

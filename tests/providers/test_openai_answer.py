@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentd.core.errors import ContextOverflow, ProviderError
-from agentd.core.message import OpaqueBlock, Text, ToolUse, user
+from agentd.core.message import Text, ToolUse, user
 from agentd.core.prompt import (
     AnswerCompleted,
     ModelStop,
@@ -96,6 +96,7 @@ async def test_calls_at_once_keep_their_order_and_no_arguments_are_none(hello):
         ),
         ("stop_with_call", [("call_a", {})]),
         ("late_id", [("call_a", {})]),
+        ("arguments_object", [("call_a", {"a": "SENTINEL"})]),
     ],
 )
 async def test_calls_are_told_apart_however_a_server_numbers_them(hello, stream, uses):
@@ -147,10 +148,11 @@ DETAILS = [{"type": "reasoning.encrypted", "data": "x"}]
 async def test_reasoning_and_signatures_are_kept_with_calls_for_their_service(
     hello, deltas, message, extra
 ):
-    service = {"base_url": "http://box:8080/v1"}
-    _, answer = await hear(play(stream(*deltas, finish="tool_calls"), **service), hello)
-    raw = {"service": "http://box:8080/v1", "message": message, "calls": [extra]}
-    assert answer.message.blocks == (OpaqueBlock("openai", raw), ToolUse("c1", "look", {}))
+    _, answer = await hear(play(stream(*deltas, finish="tool_calls")), hello)
+    kept, call = answer.message.blocks
+    assert kept.raw.keys() == {"service", "message", "calls"}
+    assert (kept.raw["message"], kept.raw["calls"]) == (message, [extra])
+    assert (kept.provider, call) == ("openai", ToolUse("c1", "look", {}))
 
 
 async def test_reasoning_that_cannot_be_sent_is_not_kept(hello):
@@ -174,6 +176,59 @@ async def test_the_parts_of_a_content_are_told_apart_by_their_types(hello):
     deltas, answer = await hear(play(stream({"content": parts}, odd, {"content": "s."})), hello)
     assert deltas == [ThoughtDelta("hm"), TextDelta("Ye"), TextDelta("s.")]
     assert answer.message.blocks == (Text("Yes."),)
+
+
+def event(delta, finish=None, part="delta"):
+    choices = [{"index": 0, part: delta, "finish_reason": finish}]
+    return f"data: {json.dumps({'choices': choices})}\n\n".encode()
+
+
+@pytest.mark.parametrize("end", [b"data: [DONE]\n\n", b""], ids=["mark", "no mark"])
+async def test_a_stop_reason_with_every_piece_ends_nothing(hello, end):
+    thought = event({"reasoning_content": "hm"}, "stop")
+    deltas, answer = await hear(
+        play(thought, event({"content": "Ye"}, "stop"), event({"content": "s."}, "stop"), end),
+        hello,
+    )
+    assert deltas == [ThoughtDelta("hm"), TextDelta("Ye"), TextDelta("s.")]
+    assert (answer.message.text, answer.stop) == ("Yes.", ModelStop.END_TURN)
+
+
+async def test_calls_with_a_stop_reason_each_are_all_made(hello):
+    calls = [{**LOOK, "index": n, "id": f"c{n}"} for n in range(2)]
+    _, answer = await hear(play(*(event({"tool_calls": [c]}, "stop") for c in calls)), hello)
+    assert [use.id for use in answer.message.tool_uses] == ["c0", "c1"]
+
+
+async def test_calls_of_one_index_without_ids_are_told_apart_by_whole_arguments(hello):
+    pieces = ['{"a"', ": 1}", '{"a": 2}', ""]
+    calls = [{"index": 0, "function": {"name": "look", "arguments": p}} for p in pieces]
+    _, answer = await hear(play(stream(*({"tool_calls": [c]} for c in calls))), hello)
+    assert [use.input for use in answer.message.tool_uses] == [{"a": 1}, {"a": 2}]
+
+
+@pytest.mark.parametrize(
+    ("word", "stop"),
+    [
+        ("STOP", ModelStop.END_TURN),
+        ("eos", ModelStop.END_TURN),
+        ("MODEL_LENGTH", ModelStop.MAX_TOKENS),
+    ],
+)
+async def test_other_words_for_a_stop_reason_are_understood(hello, word, stop):
+    _, answer = await hear(play(event({"content": "Yes."}, word)), hello)
+    assert (answer.message.text, answer.stop) == ("Yes.", stop)
+
+
+async def test_a_service_that_stops_for_lack_of_resources_is_overloaded(hello):
+    said = event({"content": "Half"}, "insufficient_system_resource")
+    _, error = await hear(play(said), hello)
+    assert (error.kind, error.retryable) == ("overloaded", True)
+
+
+async def test_a_whole_message_may_stand_in_an_event(hello):
+    _, answer = await hear(play(event({"content": "Yes."}, "stop", part="message")), hello)
+    assert answer.message.text == "Yes."
 
 
 async def test_without_the_flag_think_tags_are_text(hello):
@@ -282,17 +337,16 @@ async def test_each_stop_reason_keeps_the_words_and_no_unfinished_tool(hello, st
         ("rate_limit_inside", "rate_limited", True),
         ("overflow_inside", "overflow", False),
         ("error_at_top", "overflow", False),
-        ("error_stop_alone", "unknown_stop", False),
+        ("error_stop_alone", "server_error", True),
         ("done_alone", "stream_cut", True),
         ("nothing_but_done", "stream_cut", True),
         ("not_a_stream", "stream_cut", True),
         ("bad_json", "bad_stream", True),
         ("an_array", "bad_stream", True),
-        ("words_behind_stop", "bad_stream", True),
-        ("call_behind_stop", "bad_stream", True),
+        ("words_behind_stop", "stream_cut", True),
+        ("call_behind_stop", "stream_cut", True),
         ("call_without_call", "bad_stream", True),
         ("call_without_name", "bad_stream", True),
-        ("arguments_object", "bad_stream", True),
         ("arguments_cut", "bad_tool_json", True),
         ("arguments_array", "bad_tool_json", True),
         ("arguments_nan", "bad_tool_json", True),

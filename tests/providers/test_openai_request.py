@@ -16,7 +16,7 @@ from agentd.core.message import (
     user,
 )
 from agentd.core.prompt import Effect, Prompt, ToolSpec
-from agentd.providers.openai_wire import request_body
+from agentd.providers.openai_wire import request_body, service_of
 from agentd.providers.provider_settings import ServiceSettings
 
 SCHEMA = {"type": "object", "properties": {"where": {"type": "string"}}}
@@ -103,10 +103,11 @@ def test_blocks_of_other_providers_are_left_out_and_so_are_messages_of_nothing_e
     assert "SENTINEL" not in json.dumps(said)
 
 
+BOX = "http://key@box:8080/v1"
 REASONED = OpaqueBlock(
     "openai",
     {
-        "service": "http://box:8080/v1",
+        "service": service_of(ServiceSettings(kind="openai", model="m", base_url=BOX)),
         "message": {"reasoning_content": "hm", "content": "no"},
         "calls": [{"extra_content": {"signature": "s=="}, "id": "no"}, {}],
     },
@@ -117,7 +118,7 @@ def test_what_came_with_calls_goes_back_to_the_service_that_sent_it_and_to_no_ot
     uses = (ToolUse("c1", "look", {}), ToolUse("c2", "look", {}))
     said = Message(Role.ASSISTANT, (REASONED, *uses))
     prompt = Prompt((), (user("a"), said))
-    own = body(prompt, base_url="http://key@box:8080/v1")["messages"][1]
+    own = body(prompt, base_url=BOX)["messages"][1]
     assert (own["content"], own["reasoning_content"]) == (None, "hm")
     assert [(c["id"], c.get("extra_content")) for c in own["tool_calls"]] == [
         ("c1", {"signature": "s=="}),
@@ -126,7 +127,7 @@ def test_what_came_with_calls_goes_back_to_the_service_that_sent_it_and_to_no_ot
     other = body(prompt, base_url="http://other/v1")["messages"][1]
     assert other == sent(user("a"), Message(Role.ASSISTANT, uses))[1]
     words = Message(Role.ASSISTANT, (REASONED, Text("b")))
-    assert body(Prompt((), (user("a"), words)), base_url="http://box:8080/v1")["messages"][1] == {
+    assert body(Prompt((), (user("a"), words)), base_url=BOX)["messages"][1] == {
         "role": "assistant",
         "content": "b",
     }
