@@ -278,16 +278,14 @@ def parse(text: str) -> Page:
     `Page.settled`).
     """
     lines: list[PageLine] = []
-    part, in_fence = PagePart.NOW, False
+    part = PagePart.NOW
     seen: set[str] = set()
     raws = tuple(_join_bullets(text.split("\n")))
     code = _code(raws)
     for index, raw in enumerate(raws):
         if index not in code and (heading := _HEADING.match(raw)):
             part = _PARTS.get(_title(heading[1]), PagePart.NOW)
-        if _FENCE.match(raw):
-            in_fence = not in_fence
-        line = _line(raw, part, is_quoted=in_fence)
+        line = _line(raw, part, is_quoted=index in code)
         if line.id and line.id in seen:
             entry = line.entry or PageEntry("", line.id)
             line = PageLine(raw, part, trouble=RepeatedId(entry))
@@ -323,8 +321,8 @@ def _goes_on(raw: str) -> bool:
 
 
 def _code(raws: Sequence[str]) -> frozenset[int]:
-    """Return the indexes of lines in code blocks, where headings do not count. A fence that does
-    not end, or is followed by a line of agentd's, begins no block.
+    """Return the indexes of lines in code blocks, where headings and hand-written facts do not
+    count. A fence that does not end, or is followed by a line of agentd's, begins no block.
     """
     found: set[int] = set()
     start: int | None = None

@@ -270,6 +270,12 @@ def test_a_fence_around_agentds_own_lines_hides_no_heading(text):
     assert over.part is PagePart.EARLIER
 
 
+@pytest.mark.parametrize("fence", ["```", "  ```", "~~~"])
+def test_a_fence_that_never_ends_hides_no_fact(fence):
+    page = parse(f"# Facts\n{fence}\nx\n\n- The user likes tea.\n")
+    assert [line.entry.text for line in page.lines if line.entry] == ["The user likes tea."]
+
+
 def test_keys_may_be_missing():
     entry = parse("- Tea. <!-- fact id=aaaaaaaa -->").entries()["aaaaaaaa"]
     assert not entry.is_complete
