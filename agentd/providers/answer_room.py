@@ -15,7 +15,7 @@ from agentd.engine import tokens
 
 _LEAST = 256  # tokens; a shorter answer says nothing
 _MARGIN = 1.1  # factor by which a service may count more tokens than are estimated here
-# In a window of at least so many longest answers, the room that is left is not checked.
+# The room is checked only in a window that holds fewer than this many of the longest answers.
 _SMALL = 8
 
 

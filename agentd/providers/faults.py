@@ -349,7 +349,7 @@ _DEEPEST = 8
 # Keys of an error whose values are meant for people. Others (`input`, `body`) may be the request.
 _SPOKEN = ("error", "message", "detail", "errors", "msg", "loc")
 _PICTURES = frozenset({"image", "image_url"})
-# May be about its contents.
+# Kinds of failure whose cause may be in the contents of the request.
 _OF_THE_REQUEST = frozenset({"bad_request", "not_found", "server_error"})
 
 
@@ -392,12 +392,12 @@ def refusal_error(
 def reported_fault(
     error_type: str, error: object, where: str, *, status: int = 200
 ) -> ProviderError:
-    """Return the error for an error object inside a stream, or in a response of status 200. `where`
-    is added to the message.
+    """Return the error for an error object inside a stream, or in a response of status 200, from the
+    `status` that the object names, if it names one. `where` is added to the message.
     """
     text = json.dumps(error)
     kind = kind_of(status, error_type, text)
-    log.warning("provider_refused", status=200, kind=kind, service_said=spoken(text))
+    log.warning("provider_refused", status=status, kind=kind, service_said=spoken(text))
     return failure(kind, where)
 
 

@@ -166,6 +166,11 @@ class FallbackSettings(ServiceSettings):
         description='"anthropic", "openai" or "offline"'
     )
 
+    @property
+    def table(self) -> str:
+        """The table of the configuration that holds these settings, as it can be typed."""
+        return "[[provider.fallback]]"
+
 
 class ProviderSettings(ServiceSettings):
     """Which model answers, how patiently it is asked, and which others stand in for it."""

@@ -55,6 +55,7 @@ class RetryingProvider:
         self.name, self.model = provider.name, provider.model
         self._tries = settings.tries
         self._limit = settings.retry_after_limit.total_seconds()
+        self._table = settings.table
         self._clock = clock
         self._chance = chance
 
@@ -88,7 +89,7 @@ class RetryingProvider:
             raise error
         asked = error.retry_after or 0.0
         if asked > self._limit:
-            _refuse(error, asked, self._limit)
+            _refuse(error, asked, self._limit, self._table)
         backoff = min(_FIRST_WAIT * 2.0 ** (attempt - 1), _LONGEST_WAIT)
         return max(asked, backoff * (1 - self._chance() / 2))
 
@@ -99,13 +100,13 @@ def _as_text(error: ProviderError) -> str:
     return fault.message if fault else error.message
 
 
-def _refuse(error: ProviderError, asked: float, limit: float) -> NoReturn:
+def _refuse(error: ProviderError, asked: float, limit: float, table: str) -> NoReturn:
     raise ProviderError(
         f"{error.message} It asks for a pause of {asked:.0f} s, more than the {limit:.0f} s that "
         "a call waits.",
         cure=(
             f"Try again in {format_duration(timedelta(seconds=round(asked)))}, or raise "
-            "[provider] retry_after_limit."
+            f"{table} retry_after_limit."
         ),
         kind=error.kind,
         retry_after=asked,

@@ -80,6 +80,12 @@ async def test_an_error_inside_an_answer_is_in_the_log_too():
     assert "GPU" not in error.message
 
 
+async def test_the_log_has_the_status_that_an_answer_reports_inside():
+    said = {"error": {"code": 429, "message": "wait a little"}}
+    error, (line,) = await refusal(asking(), 200, said)
+    assert (error.kind, line["status"]) == ("rate_limited", 429)
+
+
 async def test_an_answer_that_is_no_stream_is_not_written_into_the_log():
     said = {"choices": [{"message": {"content": "words of the model"}}]}
     error, lines = await refusal(asking(), 200, said)

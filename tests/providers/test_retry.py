@@ -16,7 +16,7 @@ from agentd.core.prompt import (
 )
 from agentd.core.turn import Usage
 from agentd.providers.faults import failure
-from agentd.providers.provider_settings import ProviderSettings
+from agentd.providers.provider_settings import FallbackSettings, ProviderSettings
 from agentd.providers.resilience import RetryingProvider
 from agentd.testing import FakeClock, ScriptedProvider
 
@@ -162,6 +162,14 @@ class Cut:
         if self.calls == 1:
             raise failure("stream_cut")
         yield AnswerCompleted(assistant("Half"), ModelStop.END_TURN, Usage(), "cut-1", "cut")
+
+
+async def test_the_cure_of_a_fallback_names_its_own_table():
+    refused = ScriptedProvider(failure("rate_limited", retry_after=3600))
+    fallback = FallbackSettings(kind="openai", model="gpt-5-mini")
+    clock = FakeClock()
+    error = (await run(RetryingProvider(refused, fallback, clock), clock))[-1]
+    assert "raise [[provider.fallback]] retry_after_limit" in error.cure
 
 
 async def test_words_that_were_shown_are_taken_back():
