@@ -117,8 +117,8 @@ class Database:
                 await database._run(lambda: database._conn.close())
             finally:
                 await database._thread.close()
-            if database._guard is not None:
-                database._guard.close()
+                if database._guard is not None:
+                    database._guard.close()
 
     @property
     def name(self) -> str:
@@ -162,9 +162,9 @@ class Database:
 
     @asynccontextmanager
     async def erasing(self) -> AsyncIterator[None]:
-        """Be `erase` for several transactions: when the block ends, no byte that they deleted is
-        left in the files. What a crash or an error cuts short is done when the database is next
-        opened.
+        """Do for several transactions what `erase` does for one: when the block ends, no byte that
+        they deleted is left in the files. After a crash or an error, the rest is done when the
+        database is next opened.
         """
         async with self._erasing:
             await self._on_thread(lambda: mark_unclean(self.path))

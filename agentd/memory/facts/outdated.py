@@ -166,7 +166,7 @@ class PastFact(Struct, frozen=True):
     line: int
     now_line: int
     now_rows: frozenset[Provenance]
-    now_words: str
+    now_words: str | None
 
     @property
     def place(self) -> str:
@@ -186,7 +186,8 @@ class PastFact(Struct, frozen=True):
     def is_told_of(self, hit: Hit) -> bool:
         """Whether a hit also states the current fact, and so reports the change."""
         said = comparable(hit.chunk.text[:LONGEST])
-        return bool(self.now_rows & frozenset(_rows(hit))) or self.now_words in said
+        is_in_words = self.now_words is not None and self.now_words in said
+        return is_in_words or bool(self.now_rows & frozenset(_rows(hit)))
 
     def hit(self, score: float) -> Hit:
         """Return the line of the current fact as a hit, for a search that did not find it."""
@@ -271,7 +272,7 @@ def _past(
         own = [one for one in evidence.get(fact.id, ()) if one.session and not one.is_context]
         later = evidence.get(now.id, ()) if now is not fact else ()
         now_rows = frozenset(one.origin for one in later if one.session)
-        now_words = comparable(now.text) if now is not fact else "\\0"
+        now_words = comparable(now.text) if now is not fact else None
         gone = PastFact(fact, now, line, now_line, now_rows, now_words)
         words = [quotes[one] for one in own if one in quotes]
         past.add(gone, [one.origin for one in own], [fact.text, *words])

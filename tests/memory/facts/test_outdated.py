@@ -232,6 +232,11 @@ async def test_what_has_only_ended_names_the_line_that_says_so(house) -> None:
     assert newer(found) == [house.place("judo")]
 
 
+async def test_any_words_beside_it_leave_it_ended(house) -> None:
+    found = await house.search(hit(f'{JUDO.text} A text in C ends with "\\0".'))
+    assert newer(found) == [house.place("judo")]
+
+
 async def test_what_holds_moves_up_and_never_down(house) -> None:
     now = hit(MAX.text, house.line("Max"), FACTS_PATH)
     assert texts(await house.search(OLD, now)) == [MAX.text, OLD.chunk.text]
