@@ -27,7 +27,10 @@ from tests.e2e.test_contract import registered
 from tests.frames.visiting import bad_clients
 
 LONGEST = 64 * 1024
-GROWTH = 20 << 20  # bytes that a daemon may grow by
+# Bytes that a daemon may grow by. What it keeps of its sessions is bounded, but the bound is reached
+# only after some 60,000 frames: what few frames leave is mostly that, and what many leave is not.
+FEW_GROWTH = 20 << 20
+MANY_GROWTH = 10 << 20
 CONFIG = f"""
 [agent]
 timezone = "UTC"
@@ -76,12 +79,14 @@ def size() -> int:
     return pages * resource.getpagesize()
 
 
-async def tried(folder: Path, seed: int, frames: int, capsys: Any) -> None:
-    """A daemon lives through so many frames, and is as well as before."""
+async def tried(folder: Path, seed: int, first: int, frames: int, growth: int, capsys: Any) -> None:
+    """A daemon lives through so many frames, and is as well as before; after the `first` of them it
+    grows by no more than `growth` bytes.
+    """
     async with serving(folder) as places:
         campaign = bad_clients(places.socket, str(folder), seed, frames, LONGEST)
         good = await Client.connect(places.socket)
-        await campaign.run(frames // 5, good)
+        await campaign.run(first, good)
         before, began = size(), time.process_time()
         await campaign.run(frames, good)
         seconds = time.process_time() - began
@@ -90,23 +95,23 @@ async def tried(folder: Path, seed: int, frames: int, capsys: Any) -> None:
         await good.close()
     told = campaign.told
     with capsys.disabled():
-        rate = frames * 0.8 / seconds
+        rate = (frames - first) / seconds
         print(f"\n{told}; {alive} sessions alive; {grown >> 10} KiB; {rate:.0f} a second of CPU")
     assert not told.wrong, "\n".join([*told.wrong, *map(str, failures(places))])
     assert not failures(places)
     assert told.frames >= frames
-    assert grown <= GROWTH
+    assert grown <= growth
     assert registered() <= campaign.methods
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(4))
 async def test_no_frame_of_twenty_thousand_harms_a_daemon(short_path, seed, capsys) -> None:
-    await tried(short_path, seed, 5_000, capsys)
+    await tried(short_path, seed, 1_000, 5_000, FEW_GROWTH, capsys)
 
 
 @pytest.mark.torture
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(100, 120))
 async def test_no_frame_of_a_million_harms_a_daemon(short_path, seed, capsys) -> None:
-    await tried(short_path, seed, 50_000, capsys)
+    await tried(short_path, seed, 60_000, 90_000, MANY_GROWTH, capsys)
