@@ -8,7 +8,7 @@ from agentd.app.cli.streams import end_at_once
 def main() -> None:
     """Run the command that the arguments name; never returns."""
     end_at_once()
-    # Not before, so that Ctrl-C finds none of its imports half done.
+    # Imported after `end_at_once`, so that Ctrl-C during the imports leaves no traceback.
     from agentd.app.cli.foreground import main as entry
 
     entry()

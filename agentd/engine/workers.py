@@ -167,7 +167,7 @@ class CoalescingWorker:
             try:
                 await self._work()
             except Exception:
-                # No caller waits for it, and what it was to prepare is done when it is needed.
+                # No caller waits for this work; what it should have prepared is made when needed.
                 log.exception("nudged_work_failed", work=self._name)
 
 
@@ -228,7 +228,7 @@ class DailyWorker:
             log.warning("daily_work_failed", work=self._name, reason=error.reason)
             self._failure = Problem(f"{self._name}_failed", error.message, error.cure)
         except Exception:
-            # Nobody waits for it, and what it leaves undone it does the next time.
+            # No caller waits for this work; what it left undone is done at its next run.
             log.exception("daily_work_crashed", work=self._name)
             text = f"The daily work of {self._name} broke."
             self._failure = Problem(f"{self._name}_failed", text, "Read the log: `agentd logs`.")

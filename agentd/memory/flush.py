@@ -137,8 +137,8 @@ class MemoryFlush:
         """Flush a part; return whether it succeeded, and the reason. Text from outside is asked
         about separately, so that it does not taint what the rest gives.
         """
-        # A turn that ended badly keeps its key, so each further try has its own; the count is
-        # stored, so a restart asks under the same key again.
+        # A failed turn cannot be run again under its key, so each further try gets another key. The
+        # number of tries is stored, so after a restart a try has the same key as before.
         tries = plan.given_up * TRIES + failures
         again = f"#{tries + 1}" if tries else ""
         key = f"{_key(plan.session)}{part.name}"
@@ -182,7 +182,7 @@ class MemoryFlush:
         failpoints.hit("flush.done")
         if answer.writes:
             return True, _STORED
-        if answer.failed:  # it had something to store, whatever it replied behind that
+        if answer.failed:  # the model tried to store something: NO_REPLY after that does not count
             return False, "write_failed"
         return (True, "no_reply") if is_no_reply(answer.text) else (False, "wrote_nothing")
 

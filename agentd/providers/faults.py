@@ -392,8 +392,8 @@ def refusal_error(
 def reported_fault(
     error_type: str, error: object, where: str, *, status: int = 200
 ) -> ProviderError:
-    """Return the error for an error object inside a stream, or in a response of status 200, from the
-    `status` that the object names, if it names one. `where` is added to the message.
+    """Return the error for an error object inside a stream, or in a response of status 200. The
+    `status` is the one that the object names, if it names one. `where` is added to the message.
     """
     text = json.dumps(error)
     kind = kind_of(status, error_type, text)

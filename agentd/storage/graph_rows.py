@@ -152,7 +152,7 @@ def tell_again(conn: sqlite3.Connection, concepts: Iterable[int]) -> None:
 
 
 def mark(conn: sqlite3.Connection, episodes: Collection[bytes]) -> None:
-    """Update whether a promotion counts these episodes, then their facts."""
+    """Record for each of these episodes whether a promotion counts it, then recompute its fact."""
     conn.executemany(_MARK, [(episode,) for episode in episodes])
     tell(conn, {row[0] for row in among(conn, _FACTS_OF, episodes)})
 

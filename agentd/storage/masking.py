@@ -74,8 +74,9 @@ _DIGEST = "UPDATE alerts SET digest = ? WHERE id = ?"
 
 
 class _Known(Struct):
-    """The rows of a table that may have to be changed. Of the first `count` rows, up to row id
-    `last`, no other contains words for which `looked_for` is true, unless a mark names it.
+    """Which rows of a table may have to be changed. The first `count` rows, up to row id `last`,
+    have been searched: of these, only `rows`, and rows that a mark names, can contain words for
+    which `looked_for` is true.
     """
 
     rows: list[int] = []

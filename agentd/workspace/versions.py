@@ -89,8 +89,8 @@ class Versions:
         *,
         afforded: int = AFFORDED,
     ) -> None:
-        """Of each file the last `keep` versions are kept, as far as together they have at most
-        `afforded` bytes, and the last two in any case.
+        """Keep the last `keep` versions of each file, or fewer if together they exceed `afforded`
+        bytes. The last two are always kept.
         """
         self._root = Folder(root, passing=_pass_by)
         self._authored = Authored(self._root)
@@ -167,8 +167,8 @@ class Versions:
         ]
 
     def outside(self, path: str, lines: Sequence[bytes]) -> list[bool]:
-        """Return for each complete line whether a tainted change brought it; True for all lines if
-        the file's name came from outside, since lines are always shown with it.
+        """Return for each complete line whether a tainted change added it. If the file's name came
+        from outside, all lines count as from outside, since they are always shown with the name.
         """
         folder = folder_of(path)
         if not self._names(folder):
@@ -250,11 +250,11 @@ class Versions:
         change: Callable[[bytes], bytes],
         new_size: Callable[[int], int | None],
     ) -> int:
-        """Replace every kept content of this folder by `change(content)`, called with the newest
-        first; return how many versions changed. It is not called where `new_size(N)` tells how long
-        its result is for the first N bytes of what it was called with last, being the beginning of
-        the last result. The record of agentd's lines stays valid. What a crash left after the
-        versions in a file is dropped.
+        """Replace every kept content of this folder by `change(content)`, the newest first; return
+        how many versions changed. For a content that is the first N bytes of the one passed last,
+        `new_size(N)` is asked first: if it returns a size, the new content is that many bytes of
+        the last result, and `change` is not called. The record of agentd's lines stays valid. Bytes
+        that a crash left after the versions in a file are dropped.
         """
         log = self._load(folder)
         kept = _Kept(self._root, folder, log)
@@ -453,8 +453,8 @@ class Versions:
         return self._salvaged(folder, readable_entries(data))
 
     def _salvaged(self, folder: str, entries: list[VersionEntry]) -> list[VersionEntry]:
-        """Return what could be read of a damaged list, and behind it the contents that it does not
-        name, the oldest first, as made by hand.
+        """Return the entries that could be read of a damaged list, followed by one for each stored
+        content that they do not name, oldest first. These get HAND as their author.
         """
         named = {entry.blob for entry in entries}
         files = [e for e in self._root.entries((folder,)) if _CONTENT.fullmatch(e.name)]

@@ -94,6 +94,6 @@ async def _fit_window(
         )
         raise ConfigError(msg, cure=f"set it to {window} or more")
     room = most - (least - _LEAST_FILES) - runtime.config.facts.prompt_tokens
-    if room < _LEAST_FILES:  # what the facts take by now, since they may never be so many
+    if room < _LEAST_FILES:  # reserve only what facts take now: they may never fill their budget
         room = most - await engine.fixed_tokens(without=(injection,))
     injection.limit(max(room, _LEAST_FILES))

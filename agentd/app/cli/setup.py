@@ -197,7 +197,7 @@ def with_value(text: str, table: str, key: str, value: str | bool) -> str:
             lines[at] = setting
             return "\n".join(lines) + "\n"
         at += 1
-    while not lines[at - 1].strip():  # behind the last key of the table, before what parts it
+    while not lines[at - 1].strip():  # go back over blank lines, to just after the last key
         at -= 1
     lines.insert(at, setting)
     return "\n".join(lines) + "\n"

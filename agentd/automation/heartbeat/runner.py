@@ -196,9 +196,9 @@ class BeatRunner:
 
 
 def _without(early: Sequence[Item], found: BeatFinding) -> BeatFinding:
-    """Return the finding without what would keep an entry that was shown before its time from being
-    told at its time: that it is done, and for one that comes once, the answers seen so far, which
-    would count as unchanged then.
+    """Return the finding without what would silence the `early` entries once they are due: that
+    they are done and, for an entry that comes once, the answers seen so far, which would then count
+    as unchanged.
     """
     undone = {item.hash for item in early}
     once = {item.hash for item in early if item.every is None}

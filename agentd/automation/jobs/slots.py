@@ -64,9 +64,9 @@ def earliest_unused(
 
 
 def again(failed: int, now: datetime) -> datetime | None:
-    """Return when to ask a question with a single date again that was not answered: after pauses
-    that double, from two minutes on; None after the last of nine. `failed` is how many earlier
-    tries there were.
+    """Return when to repeat a question with a single date that was not answered, after `failed`
+    earlier tries. The first pause is two minutes, each further one twice as long; None after the
+    ninth.
     """
     return now + _FIRST_PAUSE * 2**failed if failed < _MOST_PAUSES else None
 

@@ -309,7 +309,8 @@ class ClientConnection:
         session and cannot be.
         """
         listener = self._access.of(self.role).notifications.get(method)
-        # A greeting has no listener and no answer this way, but what it gives up it has given up.
+        # An `initialize` without an id has no listener and no answer, but the rights that it gives
+        # up are gone all the same.
         if listener is not None or method == _HELLO:
             try:
                 self.role = self.role.after(method, params)

@@ -40,9 +40,9 @@ async def _expire(scope: asyncio.Timeout, clock: Clock, seconds: float) -> None:
 
 
 READ_BYTES = 16 * 1024  # bytes read at once, half of what is buffered below
-_FRAMES = 16  # of the longest kind, that may be unfinished at once
-_SKIPPED = 64  # of the longest kind, that one line may have and still only be refused itself
-_ENDS = 4096  # bytes at either end of a line that is too long, in which its id is looked for
+_FRAMES = 16  # unfinished frames of all clients together, in multiples of the longest frame
+_SKIPPED = 64  # a line up to this multiple of it is refused; a longer one ends the connection
+_ENDS = 4096  # bytes at each end of an overlong line that are searched for its id
 _MEMBER = rb'\s*"(?:jsonrpc|id|method)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?\d+)\s*'
 _HEAD = re.compile(rb"\s*\{((?:" + _MEMBER + rb",)*)")  # members before the long one
 _TAIL = re.compile(rb"((?:," + _MEMBER + rb"){1,3}+)\}\s*\Z")  # and behind it

@@ -119,8 +119,8 @@ def _classify(value: Any) -> Frame:
     if not isinstance(value, dict) or value.get("jsonrpc") != "2.0":
         raise FrameError(INVALID_REQUEST, 'the frame is no object with "jsonrpc": "2.0"')
     call_id = value.get("id")
-    # A greeting may give up the owner's rights: whose greeting is not understood must not keep
-    # them.
+    # An `initialize` may give up the owner's rights. A client whose `initialize` is malformed must
+    # not keep them, so the error ends its connection.
     fatal = value.get("method") == "initialize"
     if "id" in value and (isinstance(call_id, bool) or not isinstance(call_id, str | int)):
         raise FrameError(INVALID_REQUEST, "the id is neither a string nor an integer", fatal=fatal)

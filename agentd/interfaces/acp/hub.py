@@ -243,7 +243,7 @@ class _Channel:
     def show(self, event: TurnEvent, author: Peer | None) -> None:
         self.seq += 1
         shown = list(self._encode(self.seq, event)) if self.watchers else []
-        if isinstance(event, AnswerWaits):  # told anew to whoever comes, but the last one alone
+        if isinstance(event, AnswerWaits):  # clients that attach later get the last one, as new
             event = replace(event, is_new=True)
             self.backlog = [kept for kept in self.backlog if not isinstance(kept[1], AnswerWaits)]
         if self.running and not isinstance(event, AnswerDelayed | FactsChanged):

@@ -191,7 +191,7 @@ class Acceptor:
             self._accept, sock=sock, limit=READ_BYTES, start_serving=False
         )
         self.close()
-        self._server = server  # before it starts: who is cancelled there leaves it to `close`
+        self._server = server  # set before it starts, so that `close` ends it if this is cancelled
         await server.start_serving()
 
     def close(self) -> None:

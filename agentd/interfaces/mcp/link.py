@@ -1,5 +1,5 @@
-"""The port to an MCP server: a session (Link), how to open one (Dial), and the fault when that
-fails.
+"""The port to an MCP server: a session (Link), how to open one (SessionOpener), and the fault that
+is raised when that fails.
 """
 
 from __future__ import annotations

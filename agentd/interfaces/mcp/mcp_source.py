@@ -24,7 +24,7 @@ from agentd.providers.received import tool_name
 
 CALL = "tool_call"
 
-_LISTED = 20  # tools at most that prompts name; of more, only the counts by server
+_LISTED = 20  # up to this many tools, prompts name each; of more, only how many each server has
 _FOUND = 8
 _LINES = (120, 80, 50, 30, 0)  # characters of each description; the first that fits is used
 _BACKGROUND = frozenset({Origin.HEARTBEAT, Origin.JOB})

@@ -112,8 +112,8 @@ def login_door(
     redactor: Redactor,
     store: LoginStore,
 ) -> LoginDoor:
-    """Return the door through which the owner logs in to a server. Its `log_in` raises
-    AgentdError.
+    """Return how to log in to a server with OAuth, and its stored login. `log_in` of the result
+    raises AgentdError.
     """
 
     async def log_in(redirect_uri: str, way: LoginWay) -> None:

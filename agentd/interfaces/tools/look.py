@@ -21,8 +21,8 @@ _UTC = ZoneInfo("UTC")  # any zone: entries are looked up by their words
 
 
 class LookTool:
-    """Confirms that an entry will get its own turn. The beat starts that turn: it sees the
-    calls.
+    """Confirms that an entry will get a turn of its own. The beat, which sees the calls of its
+    turn, starts that turn afterwards.
     """
 
     def __init__(self, read: Callable[[], Awaitable[FileView]], names: str) -> None:
@@ -38,7 +38,7 @@ class LookTool:
                 "additionalProperties": False,
             },
             Effect.READ_ONLY,
-            # whoever has it called: the entry is looked at, with tools it might have anyway
+            # Harmless even if outside text caused the call: the entry gets no tool beyond its own.
             is_guarded=True,
         )
 

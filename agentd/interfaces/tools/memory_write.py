@@ -153,9 +153,8 @@ class MemoryWrite:
 
     def _permit(self, call: ToolCall, change: NoteChange, *, is_entry: bool) -> None:
         runs_alone = call.origin.is_silent
-        if (
-            call.kind is not SessionKind.MAIN
-        ):  # its words are those of others: the owner is asked for each write
+        if call.kind is not SessionKind.MAIN:
+            # Others speak in this session, so the owner is asked about each write.
             if runs_alone or self._workspace.is_owner_only(change.path):
                 raise _forbidden(change.path)
         elif runs_alone and not is_entry:
@@ -166,10 +165,8 @@ class MemoryWrite:
         time = self._clock.now().astimezone(self._clock.zone).strftime("%H:%M")
         if call.tainted:
             return NoteStamp(time, "untrusted")
-        is_owners = call.origin in {
-            Origin.USER,
-            Origin.FLUSH,
-        }  # a flush saves words of the conversation
+        # A flush saves what was said in the owner's conversation.
+        is_owners = call.origin in {Origin.USER, Origin.FLUSH}
         return NoteStamp(time, "" if is_owners else str(call.origin))
 
     async def _draft(self, call: ToolCall, change: NoteChange, stamp: NoteStamp | None) -> _Draft:

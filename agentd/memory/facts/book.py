@@ -28,7 +28,7 @@ from agentd.memory.facts.keeping import PendingForgetting, quietly
 from agentd.memory.facts.known import Digests, Known
 from agentd.memory.facts.reconcile import PageChange
 
-_OPERATION = 200  # characters that take as long to read as one operation to apply
+_OPERATION = 200  # applying one operation takes as long as reading this many characters
 
 
 class FactBook:

@@ -39,10 +39,10 @@ _WORD = at_first_use(f"[{UNSPACED}]+|[^\\W_{UNSPACED}]+")
 _UNSPACED = at_first_use(f"[{UNSPACED}]")
 _STEM = 6  # length of the compared prefix
 _KEPT = 300  # texts kept per word, the newest
-_SHARE = 50  # a word is rare if at most every 50th text contains it,
-_FEW_ASKED, _FEW_TOLD = 12, 4  # or at most so many texts: for candidates, and for mentions
-_EVERYWHERE = 2_000  # a word in more texts than this is no longer searched,
-_SHARE_OF_ALL = 25  # or in more than one in so many of all expected texts, if that is more
+_SHARE = 50  # a word is rare if at most 1 of 50 texts contains it,
+_FEW_ASKED, _FEW_TOLD = 12, 4  # or at most 12 texts (for candidates), 4 texts (for mentions)
+_EVERYWHERE = 2_000  # a word is no longer searched once it is in more than this many texts
+_SHARE_OF_ALL = 25  # and in more than 1 of 25 of all expected texts
 _MOST_ASKED = 200  # candidates of one fact
 _MOST_TOLD = 50  # mentions
 _MOST_NAMING = 1_000  # the user's texts that contain a name: the last ones seen
@@ -118,8 +118,8 @@ class SoughtWords:
         return sorted(found)
 
     def _among_folded(self, texts: Sequence[str]) -> list[int]:
-        """Do the same for texts that need folding: all are folded at once, and only those in which
-        a word stands, be it within another one, are split into words.
+        """Do what `among` does for texts that need folding. All are folded at once; only those that
+        contain a sought word, even inside a longer word, are split into words.
         """
         lines = letters("\n".join(text.replace("\n", " ") for text in texts)).split("\n")
         if len(lines) != len(texts):  # an escape stood for a line end

@@ -65,8 +65,8 @@ def learned(
 
 
 def merged_lately(listed: Iterable[FactChange], now: datetime) -> int:
-    """Return how many facts the last review that merged any has merged into others, without those
-    that were undone; 0 a week later.
+    """Return how many facts were merged by the last review that merged any, not counting merges
+    that were undone; 0 once that review is a week old.
     """
     merges = [one for one in listed if one.session == REVIEW and not one.undone]
     last = max((one.at for one in merges), default=now - _NEWS)

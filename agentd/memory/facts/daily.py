@@ -52,7 +52,7 @@ _NEAR = 4  # similar facts shown beside each
 _MOST_OBJECTS = 200
 _MOST_PART = 200  # characters
 _STALE = timedelta(days=180)  # how long after reaching the lowest importance a fact is stale
-_AT_FLOOR = timedelta(days=math.log(OLDEST) / math.log(DAILY))  # the age at which it is lowest
+_AT_FLOOR = timedelta(days=math.log(OLDEST) / math.log(DAILY))  # age of the lowest importance
 _AGEING = frozenset({Category.PROJECT, Category.DECISION, Category.OUTCOME})
 _LEFT = 0.9  # share of the cap that stays after an eviction
 

@@ -47,7 +47,7 @@ MANY = 1_000  # changed facts from which links are rebuilt in a thread
 SPREAD = 0.35  # how far a hit's relation may be below the best
 ROOM = 14  # facts at most in one block
 LINKED = 8  # of them, facts linked to the hits
-LEAST = 0.5  # share of the best way's score that a way needs
+LEAST = 0.5  # a way that scores less than this share of the best one is left out
 CHANGED = 0.5  # share of the budget that changes may take before a new snapshot
 
 _COMPACTION = "compaction"  # tag of notices that a context was compacted or emptied

@@ -199,12 +199,10 @@ _AGAIN = 5.0  # seconds until a failed place is tried again
 _TURN = 60.0  # seconds until the next check whether a turn has ended
 _PATIENCE = 600.0  # longest time for one place, in seconds
 _LEAST = 3  # least letters and digits of a text that may be erased
-_SHARE, _FEW = (
-    20,
-    20,
-)  # a word in more than every 20th text, and in more than 20, is too common to be erased
+# A word in more than 20 texts, and in more than 1 of 20 of all, is too common to be erased.
+_SHARE, _FEW = 20, 20
 _SHOWN = 50  # places named in a report
-_SURVEY = "texts"  # the name of the step of looking through the texts, among failed places
+_SURVEY = "texts"  # the name under which a failed survey is listed among the failed places
 _UNMARKED_CURE = (
     "nothing: a model is asked again by itself; or erase words with `agentd memory forget TEXT`"
 )

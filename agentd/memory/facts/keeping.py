@@ -32,7 +32,7 @@ _READER = Reader(SessionKey("facts"), SessionKind.MAIN)
 _AUTHOR = Author("facts")
 _SHORT = 20_000  # characters that may be processed on the event loop
 _LINE = 200  # approximate length of a line
-_EDITED = 2  # characters that take as long to read as an unchanged line to copy
+_EDITED = 2  # copying an unchanged line takes as long as reading this many characters
 
 
 class PendingForgetting(Protocol):

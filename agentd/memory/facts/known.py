@@ -159,7 +159,7 @@ class Known(FactLookup):
 
 
 class _Tables:
-    """The tables behind a Known; they are filled before and never changed after it gets them."""
+    """The tables of a Known: filled before the Known is made, and never changed afterwards."""
 
     def __init__(self) -> None:
         self.facts: dict[str, Fact] = {}

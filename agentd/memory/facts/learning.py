@@ -34,7 +34,7 @@ TRIES = 3  # after so many failures a passage is skipped, and that is recorded
 _LOOK = 3600.0  # seconds between checks of all sessions
 _TICK = 30.0
 _PAUSES = (300.0, 1800.0, 3600.0)  # seconds after the first, second, third failure in a row
-# Failures that are not the passage's: it is read when they are over, however long they last.
+# Failures that no passage can cause: reading waits until they are over, however long that takes.
 _OUTAGES = frozenset(
     {
         "auth",
@@ -261,7 +261,7 @@ class Learning:
         log.warning("extraction_failed", session=session, reason=reason, again_in=pause)
         cure = "They are read later by themselves; see `agentd logs` if this stays."
         text = f"Facts could not be read out of session {session!r}: {reason}."
-        # The cure of a passing error is meant for a message, not for this.
+        # The cure of a temporary error advises the sender of a message; here it would mislead.
         passes = isinstance(error, ProviderError) and (error.retryable or error.away)
         own = "" if passes else getattr(error, "cure", "")
         self._failure = Problem("facts_unread", text, own or cure)

@@ -26,7 +26,7 @@ STEPS = 3  # links followed from a fact that a question finds
 MOST = 500  # facts considered for one question
 BEAM = 64  # best ways that are extended at each step
 STEMS = (4, 5)  # prefix lengths by which two forms of a word match: probably, surely
-KNOWN_LEAST = 200  # with fewer facts than this, rarity is computed as if there were so many
+KNOWN_LEAST = 200  # rarity is computed as if there were at least this many facts
 WAYS_TO_SAY = 8  # relations considered as names of one thing
 NAMED = 0.5  # share of the weight of a name's words that a question must contain
 NEARNESS = 1.0  # weight of a cosine of 1, where all words of the question weigh 1
@@ -76,9 +76,8 @@ class FactLinks:
         self._facts: dict[str, Fact] = {}
         self._joints: dict[str, _Joint] = {}
         self._by_subject: dict[str, dict[str, None]] = defaultdict(dict)
-        self._longer: dict[str, dict[str, None]] = defaultdict(
-            dict
-        )  # subjects by each word of theirs
+        # Subjects by each word in them.
+        self._longer: dict[str, dict[str, None]] = defaultdict(dict)
         self._by_value: dict[str, dict[str, None]] = defaultdict(dict)
         self._by_handle: dict[str, dict[str, None]] = defaultdict(dict)  # by each word of a handle
         # Values by the name of a subject's relation.

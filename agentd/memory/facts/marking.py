@@ -44,7 +44,7 @@ _FACTS, _CANDIDATES = "facts to forget", "candidates"
 _ASK = "Mark now what says one of these facts."
 _PORTION = 4_000  # approximate tokens of one request
 _MOST_FACTS = 20  # facts in one request
-_LONGEST = 1_500  # longest candidate shown whole; of a longer one, matching passages are
+_LONGEST = 1_500  # characters of a candidate that is shown whole; of a longer one, passages are
 _PASSAGE = re.compile(rf"(?s)(?=\S).{{1,{_LONGEST}}}(?=\s|\Z)|\S{{{_LONGEST}}}")
 _MOST_PASSAGES = 10  # passages shown of one text
 _NONE = re.compile(r"\[\s*\]")

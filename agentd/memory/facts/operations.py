@@ -29,7 +29,7 @@ from agentd.core.fact import (
 from agentd.memory.facts.draft import Draft
 
 _MOST_SURE = 0.95  # highest confidence, however often a fact is repeated
-_TOWARDS = 0.5  # share of the gap to that by which each repetition raises it
+_TOWARDS = 0.5  # each repetition closes this share of the gap to _MOST_SURE
 
 
 def do(draft: Draft, operation: FactOperation) -> OperationResult:

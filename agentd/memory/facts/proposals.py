@@ -40,9 +40,9 @@ _PATHS = {
     Category.DECISION: MEMORY,
     Category.OUTCOME: MEMORY,
 }
-_TIMES = 3
-_TIMES_ASKED = 2  # the same if the user asked to have it remembered
-_DISTINCT = 2  # days, or sessions
+_TIMES = 3  # how often a fact must have been said to be proposed
+_TIMES_ASKED = 2  # the same for a fact that the user asked to have remembered
+_DISTINCT = 2  # on how many different days, or in how many sessions, it must have been said
 _LONGEST = 512  # characters of a line
 # List marks, quotes and headings before a line's own words.
 _MARK = re.compile(r"\s*(?:[-*+>]\s+|#+\s+|\d+[.)]\s+)*(?:\[[ xX]\]\s+)?")

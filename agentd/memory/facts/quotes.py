@@ -253,9 +253,8 @@ def _comparable(cluster: str) -> str:
     if shown.isspace():
         return " "
     shown = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", shown).casefold())
-    return "".join(
-        c for c in shown if not c.isspace()
-    )  # some accents decompose to a blank and a mark
+    # Some accents decompose to a blank and a mark: the blank is dropped.
+    return "".join(c for c in shown if not c.isspace())
 
 
 def _trim(words: str) -> str:

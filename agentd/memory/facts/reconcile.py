@@ -34,8 +34,8 @@ from agentd.memory.facts.page_entry import PageEntry
 
 Screen = Callable[[str], Refusal | None]
 
-_MANY = 5  # lines that may disappear at once
-_SHARE = 0.2  # share of all that may; a single line may always
+_MANY = 5  # if more lines than this are missing at once, none counts as deleted;
+_SHARE = 0.2  # likewise for more than this share of all lines, unless it is a single line
 _REFUSED = {  # reason and cure
     Refusal.EMPTY: ("it says nothing", "take the line out"),
     Refusal.CREDENTIAL: (

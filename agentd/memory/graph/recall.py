@@ -276,7 +276,7 @@ class Recollection:
         return seeds, tuple(missing)
 
     async def _weak(self, seeds: Sequence[ConceptHash], view: GraphView) -> str:
-        """Return why a walk from concepts with facts used none of them; "" if they have none."""
+        """Return why a walk used none of the facts of its seeds; "" if the seeds have no facts."""
         if not seeds:
             return ""
         edges = await self._store.edges(seeds, scopes=view.scopes, now=view.now, most=LOOKED_AT)

@@ -98,8 +98,9 @@ class GraphFound(NamedTuple):
 
 
 def candidates(kind: QuestionKind, traversal: Traversal, scores: Scores) -> list[GraphFound]:
-    """Return everything a walk found of a kind, before any condition: a concept once for each
-    arrival, a fact once for each direction. Seeds are no found concepts, but may be ends of paths.
+    """Return everything of this kind that a walk found, before any condition is applied: a concept
+    once for each arrival, a fact once for each direction. Paths may end at a seed, but a seed does
+    not count as a found concept.
     """
     if kind is QuestionKind.FACT:
         return [GraphFound(kind, path, scores.fact(path)) for path in traversal.arrivals]

@@ -95,8 +95,8 @@ def message(state: Record, scopes: Collection[str], withdrawn: Collection[Episod
 
 def read_message(text: str, scopes: Collection[str], now: datetime) -> ShareMessage:
     """Parse and check the message of another agent. Raises GraphError for a text that `read_delta`
-    refuses, for content that `message` would not write for these spaces, for times in the future,
-    and for a delta that does not lead from nothing to the state that it names.
+    refuses, content that `message` would not write for these spaces, times in the future, and a
+    delta that does not begin with the empty state or does not end with the state it names.
     """
     _check_scopes(scopes)
     delta = read_delta(text)

@@ -16,8 +16,8 @@ from agentd.memory.index.ranking import fusion, selection
 Floats = NDArray[np.float32]
 
 THRESHOLD = 0.35  # cosine, on the scale of sentence transformers
-# Added to the threshold of models whose unrelated texts are nearer, by the prefix of their
-# identity.
+# Added to the threshold for models that give unrelated texts higher cosines, by the prefix of the
+# model's identity.
 SHIFTS = {"static-": 0.07}
 MARGIN = 0.05  # by how much a fact must exceed the candidate threshold to be shown in a turn
 COVER = 0.2  # by how much less cosine suffices for a fact that holds all words of the text

@@ -65,7 +65,7 @@ def jaccard(one: frozenset[int], other: frozenset[int]) -> float:
     return len(one & other) / union if union else 0.0
 
 
-ECHO = 0.8  # share of a question's term weight that is the query's: an earlier asking of the same
+ECHO = 0.8  # a question repeats the query if this share of its term weight is the query's
 ANSWERS = 3  # possible answers that come before all echoes
 
 

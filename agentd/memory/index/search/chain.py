@@ -233,9 +233,9 @@ class EmbedderChain:
         self._wakes[self._backfills.index(backfill)].set()
 
     async def _few(self, backfill: Backfill, left: int) -> asyncio.Task[None] | None:
-        """Return the task that embeds the few texts left, which goes on when nobody waits for it
-        any more. None if there are none or too many, or if they were embedded here because `run` is
-        not running.
+        """Return a task that embeds the texts left if they are few; it continues even if nobody
+        waits for it. None if none or too many are left, or if they were embedded at once because
+        `run` is not running.
         """
         if not 0 < left <= FEW:
             if left:

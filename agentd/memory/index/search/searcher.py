@@ -368,8 +368,8 @@ class Searcher:
 
 
 def _related_rows(partial: Mapping[str, Floats]) -> NDArray[np.intp]:
-    """Return the rows of candidates that relate to the query: that hold one of its words or have a
-    neighbour that does, that are of its days, or that are near in meaning.
+    """Return the rows of the candidates that relate to the query: those that contain one of its
+    words, or have a neighbour that does, are of its days, or are near in meaning.
     """
     related = (partial["wide_cover"] > 0.0) | (partial["date"] > 0.0)
     for name, least in (("cosine", CHANCE), ("dated", 0.0)):
