@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from agentd.core.erasure import Erasure
 from agentd.storage.codec import dumps
@@ -44,6 +44,7 @@ class SqliteErasures:
         rows = await self._db.read(lambda conn: conn.execute(_ALL).fetchall())
         return {row["id"]: Erasure.from_json(json.loads(row["needles"])) for row in rows}
 
-    async def end(self, number: int) -> None:
-        """See ErasureStore. Slow: no byte of it may be left in the database's files."""
-        await self._db.erase(lambda conn: conn.execute(_END, (number,)).rowcount)
+    async def end(self, numbers: Collection[int]) -> None:
+        """See ErasureStore. Slow: no byte of them may be left in the database's files."""
+        rows = [(number,) for number in numbers]
+        await self._db.erase(lambda conn: conn.executemany(_END, rows).rowcount)

@@ -28,7 +28,7 @@ async def test_what_is_begun_is_open_until_it_ends_and_leaves_no_byte(erasures, 
     assert await erasures.open() == {number: more, other: Erasure(sentences=("tea",))}
     folder = state_db.path.parent
     assert any(b"Quastel" in file.read_bytes() for file in folder.iterdir())
-    await erasures.end(number)
+    await erasures.end([number])
     assert list(await erasures.open()) == [other]
     assert not any(b"Quastel" in file.read_bytes() for file in folder.iterdir())
 

@@ -324,7 +324,7 @@ async def test_no_byte_of_a_buried_fact_is_left_once_its_erasure_has_ended(state
     erasures = SqliteErasures(state_db)
     number = await erasures.begin(Erasure(sentences=("Zitronenfalter",)))
     await store.bury([fact.id for fact in many], [], NOW)
-    await erasures.end(number)
+    await erasures.end([number])
     held = b"".join(file.read_bytes() for file in state_db.path.parent.iterdir())
     assert b"00000399" in held, "the test could not fail"
     assert b"itronenfalter" not in held

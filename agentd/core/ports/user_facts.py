@@ -104,8 +104,8 @@ class ErasureStore(Protocol):
     async def open(self) -> Mapping[int, Erasure]:
         """Return the unfinished erasures, by number."""
 
-    async def end(self, number: int) -> None:
-        """Delete a finished erasure: no byte of its words stays in the store's files."""
+    async def end(self, numbers: Collection[int]) -> None:
+        """Delete finished erasures: no byte of their words stays in the store's files."""
 
 
 class FactIndex(Protocol):

@@ -246,7 +246,7 @@ class Forgetting:
     ) -> None:
         self._store = store
         self._tell = tell
-        self._asking: set[SessionKey] = set()  # sessions in which forgetting was asked for,
+        self._asking: set[SessionKey] = set()  # sessions that asked for what is to be done,
         self._waiting: set[SessionKey] = set()  # and those that were told to wait
         self._ended_at: datetime | None = None
         self._places = tuple(places)
@@ -284,9 +284,8 @@ class Forgetting:
             named = marks_of(shown, also)
             erasure = replace(erasure, marks=(*erasure.marks, *named))
         if erasure != Erasure():
-            await self._store.begin(erasure)
+            await self._begin(erasure)
             self._asking |= {one.session for one in asked if one.session}
-            hit("erasure.begun")
 
     async def carry_out(self) -> ErasureReport:
         """Carry out all erasures that were begun. Raises StorageError; a failed place is done
@@ -320,8 +319,7 @@ class Forgetting:
         InvalidRequest for a text that is too short or too common, StorageError, WorkspaceError.
         """
         await self._require_telling(text)
-        await self._store.begin(Erasure(sentences=(text,)))
-        hit("erasure.begun")
+        await self._begin(Erasure(sentences=(text,)))
         return await self.carry_out()
 
     async def preview_text(self, text: str) -> ErasureReport:
@@ -394,6 +392,13 @@ class Forgetting:
             return (Problem("erasure_pending", text, _UNMARKED_CURE),)
         return ()
 
+    async def _begin(self, erasure: Erasure) -> None:
+        """Store an erasure. `run` carries it out in a while, unless the caller does so."""
+        await self._store.begin(erasure)
+        self._is_due = True
+        self._next = self._clock.monotonic() + _AGAIN
+        hit("erasure.begun")
+
     async def _narrow(self, erasure: Erasure) -> tuple[Erasure, tuple[str, ...]]:
         """Return the erasure narrowed to the words that state the facts, and the places where that
         was impossible.
@@ -428,6 +433,7 @@ class Forgetting:
         StorageError.
         """
         self._is_touched = False
+        asking = frozenset(self._asking)
         begun = await self._store.open()
         self._is_due = bool(begun)
         if not begun:
@@ -435,7 +441,9 @@ class Forgetting:
             return ErasureReport()
         begun, besides = await self._narrow_new(begun)
         survey, candidates, left = await self._mark(begun)
-        is_more = begun != (begun := await self._store.open())
+        # One that was begun meanwhile is neither narrowed nor marked yet, and has its own turn.
+        known = {n: one for n, one in (await self._store.open()).items() if n in begun}
+        is_more, begun = begun != known, known
         erasure = join_erasures(begun.values())
         places = [one for one in self._places if is_more or one.name not in done]
         counts = await self._visit(places, erasure)
@@ -451,7 +459,7 @@ class Forgetting:
             more=survey.more if survey is not None else 0,
             besides=besides,
         )
-        return await self._close(begun, told)
+        return await self._close(begun, told, asking)
 
     async def _mark(
         self, begun: Mapping[int, Erasure]
@@ -499,13 +507,17 @@ class Forgetting:
             hit("erasure.place_done")
         return {name: count for name, count in counts.items() if count}
 
-    async def _close(self, begun: Mapping[int, Erasure], report: ErasureReport) -> ErasureReport:
-        """End the erasures if nothing is left; return the report with what is left."""
+    async def _close(
+        self, begun: Mapping[int, Erasure], report: ErasureReport, asking: frozenset[SessionKey]
+    ) -> ErasureReport:
+        """End the erasures if nothing is left of them; return the report with what is left. Those
+        that were begun meanwhile stay due. `asking` are the sessions that asked for these.
+        """
+        self._asking -= asking
         if not self._left and not self._unmarked:
             hit("erasure.done")
-            for number in begun:
-                await self._store.end(number)
-            self._is_due = False
+            await self._store.end(begun)
+            self._is_due = bool(await self._store.open())
             self._marker.forget()
             self._narrowed.clear()
             self._shown = ((), ())
@@ -515,8 +527,7 @@ class Forgetting:
                     self._tell(session)
             self._waiting.clear()
         else:
-            self._waiting |= self._asking
-        self._asking.clear()
+            self._waiting |= asking
         self._rest()
         pending = (*self._left, *self._unmarked[:_SHOWN])
         log.info(

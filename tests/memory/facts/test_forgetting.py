@@ -17,6 +17,7 @@ from agentd.core.message import Text
 from agentd.core.search import OWNER, SearchQuery
 from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import MAIN, SessionKey, StopReason, Turn, TurnRequest
+from agentd.memory.facts.forgetting import ForgottenPlace
 from agentd.storage.erasures import SqliteErasures
 from agentd.testing import FakeClock
 from tests.memory.facts.home import PLACES, Home, Marking, a_fact, marking, opened_home
@@ -592,6 +593,60 @@ async def test_a_turn_that_ends_while_its_place_is_looked_at_is_not_missed(home,
         await settled(lambda: not forgetting._is_due)
         running.cancel()
     assert late.calls == 2, "no time has passed"
+
+
+async def test_what_is_begun_while_another_is_carried_out_is_carried_out_too(home, clock):
+    """Also if its caller, a client, is gone by then."""
+    entered, leave, erased = asyncio.Event(), asyncio.Event(), []
+
+    async def erase(erasure: Erasure) -> int:
+        entered.set()
+        await leave.wait()
+        erased.append(erasure.sentences)
+        return 1
+
+    await home.say("hello", "hello")
+    forgetting = home.forgetting(None, log=ForgottenPlace("log", erase))
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(forgetting.run())
+        await settled(lambda: clock.sleeping == 1)
+        first = tasks.create_task(forgetting.erase_text("Quastel"))
+        await entered.wait()
+        second = tasks.create_task(forgetting.erase_text("Wilhelmine"))
+        await settled(lambda: forgetting._lock._waiters)
+        second.cancel()
+        leave.set()
+        await first
+        assert forgetting.status()["erased"] is not None
+        assert erased == [("Quastel",)]
+        await clock.advance(300)
+        await settled(lambda: not forgetting._is_due)
+        running.cancel()
+    assert erased == [("Quastel",), ("Wilhelmine",)]
+
+
+async def test_what_is_begun_while_a_model_marks_another_is_marked_in_its_turn(home):
+    model = marking(r"(your|the) hamster is called quastel")
+
+    class Meanwhile(Marking):
+        async def ask(self, system: str, text: str) -> str:
+            if not self.asked:
+                self.asked.append(text)
+                await forgetting.begin([cat], {})
+            return await model.ask(system, text)
+
+    cat = a_fact("The user's cat is called Wilhelmine.", "Wilhelmine", fact_id="aaaabbbb")
+    await home.write("memory/cats.md", "The cat Wilhelmine sleeps.\n")
+    fact, evidence = await plant(home)
+    forgetting = home.forgetting(Meanwhile())
+    await forgetting.begin([fact], evidence)
+    await forgetting.carry_out()
+    [left] = (await SqliteErasures(home.db).open()).values()
+    assert left.ids == (cat.id,)
+    asked = len(model.asked)
+    await forgetting.carry_out()
+    assert any("Wilhelmine" in text for text in model.asked[asked:])
+    assert not await SqliteErasures(home.db).open()
 
 
 async def test_a_turn_that_goes_on_is_no_failure(home):
