@@ -41,12 +41,12 @@ PUBLIC = Audience(SHARED)
 
 def scope_of(session: SessionKey) -> str:
     """Return the scope of what is said in a session."""
-    return OWNERS if kind_of(session) is SessionKind.MAIN else str(session)
+    return OWNERS if kind_of(session) is SessionKind.OWNER else str(session)
 
 
 def audience_of(session: SessionKey, kind: SessionKind) -> Audience:
     """Return the audience of a session whose turn is of this kind."""
-    if kind is SessionKind.MAIN:
+    if kind is SessionKind.OWNER:
         return OWNER
     scope = scope_of(session)
     return PUBLIC if scope == OWNERS else Audience(scope)  # decided by the kind of the turn

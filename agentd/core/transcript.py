@@ -309,7 +309,7 @@ def summary_rows(session: SessionKey, summary: str, outside: str = "") -> tuple[
     then the one that the context includes. The latter is tainted where others take part in the
     session.
     """
-    is_shared = kind_of(session) is not SessionKind.MAIN
+    is_shared = kind_of(session) is not SessionKind.OWNER
     return tuple(
         NewRow(RowRole.SUMMARY, (Text(text),), source=TextSource(Writer.AGENT, tainted))
         for text, tainted in ((outside, True), (summary, is_shared))

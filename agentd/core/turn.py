@@ -30,7 +30,7 @@ DELETED = SessionKey("deleted")  # the costs of deleted sessions are added up un
 class SessionKind(StrEnum):
     """Who can read a session."""
 
-    MAIN = "main"  # the owner alone: `main`, `chat:*`, heartbeats
+    OWNER = "main"  # the owner alone: `main`, `chat:*`, heartbeats; stored as `main`
     GROUP = "group"  # other people can read it
     ISOLATED = "isolated"  # a task on its own, without the owner's memory
 
@@ -40,7 +40,7 @@ def kind_of(key: str) -> SessionKind:
     choice.
     """
     if key == MAIN or key.startswith(("chat:", "heartbeat:")):
-        return SessionKind.MAIN
+        return SessionKind.OWNER
     return SessionKind.GROUP if key.startswith("group:") else SessionKind.ISOLATED
 
 
@@ -154,7 +154,7 @@ class TurnRequest(Struct, frozen=True):
         """
         if self.is_silent:
             return TextSource(Writer.AGENT, tainted=bool(self.quoted))
-        return BY_OWNER if self.kind is SessionKind.MAIN else BY_OTHERS
+        return BY_OWNER if self.kind is SessionKind.OWNER else BY_OTHERS
 
     @property
     def kind(self) -> SessionKind:

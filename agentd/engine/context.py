@@ -355,7 +355,7 @@ def carried(past: History) -> History:
     """Return what a prompt carries of a session's past. In the owner's own sessions compaction ends
     taint: text from outside is removed from the rows up to the last compaction (`swapped_at`).
     """
-    if kind_of(past.session) is not SessionKind.MAIN:
+    if kind_of(past.session) is not SessionKind.OWNER:
         return past
     return replace(past, rows=without_outside_text(past.session, past.rows, past.swapped_at))
 

@@ -363,7 +363,7 @@ def _allows_own(request: TurnRequest, spec: ToolSpec) -> bool:
     """Whether a turn may call a tool of our own. A tool that it may not call is not offered to it
     either.
     """
-    if spec.is_owners and request.kind is not SessionKind.MAIN:
+    if spec.is_owners and request.kind is not SessionKind.OWNER:
         return False
     return request.tools is None or spec.name in request.tools
 

@@ -108,7 +108,7 @@ class MemoryFlush:
     def _useless(self, session: SessionKey) -> str:
         """Return why a flush has no point; "" if it has."""
         # The daily notes belong to the owner: nothing said among others is written there.
-        if kind_of(session) is not SessionKind.MAIN:
+        if kind_of(session) is not SessionKind.OWNER:
             return NO_MEMORY
         return "" if self._settings.enabled else DISABLED
 

@@ -33,7 +33,7 @@ from agentd.memory.index.transcripts import as_lines, path_of, session_at
 
 log = structlog.get_logger()
 
-_OWNER = Reader(SessionKey("recall"), SessionKind.MAIN)
+_OWNER = Reader(SessionKey("recall"), SessionKind.OWNER)
 _BEHIND = re.compile("[:@]")  # begins a line, row or version after a path
 _PATIENCE = 2.0  # seconds that a search waits for notes to be indexed
 _PERHAPS_MISSED = frozenset(  # reasons to be doubted while something is not indexed
@@ -147,7 +147,7 @@ class MemoryRecall:
         return await self.names_outside([path_of(session) for session in origins])
 
     async def _was_said_outside(self, session: SessionKey, first: int, last: int) -> bool:
-        if kind_of(session) is not SessionKind.MAIN:
+        if kind_of(session) is not SessionKind.OWNER:
             return True
         try:
             rows = await self._store.rows(session, first, last - first + 1)

@@ -181,7 +181,7 @@ def _insert(
     conn: sqlite3.Connection, session_id: int, request: TurnRequest, at: datetime, redacted: int
 ) -> int:
     tools = None if request.tools is None else dumps(sorted(request.tools))
-    from_owner = request.origin is Origin.USER and request.kind is SessionKind.MAIN
+    from_owner = request.origin is Origin.USER and request.kind is SessionKind.OWNER
     values = (
         session_id,
         request.message_id,

@@ -394,7 +394,7 @@ def _summary_of(conn: sqlite3.Connection, found: sqlite3.Row) -> str:
     text from outside, as earlier versions wrote them, is replaced by a line that says so.
     """
     summary, key = str(found["summary"]), SessionKey(found["key"])
-    if not summary or kind_of(key) is not SessionKind.MAIN:
+    if not summary or kind_of(key) is not SessionKind.OWNER:
         return summary
     row = conn.execute(_SUMMARY, (found["id"], found["swapped_at"])).fetchone()
     if row is None or not TextSource.parse(row["source"]).tainted:

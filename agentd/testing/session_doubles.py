@@ -293,7 +293,7 @@ class MemorySessions:
         mine = (
             (t.at, t.request.client)
             for t in reversed(self._turns)
-            if not t.is_silent and t.request.kind is SessionKind.MAIN
+            if not t.is_silent and t.request.kind is SessionKind.OWNER
         )
         return next(mine, None)
 

@@ -230,7 +230,7 @@ class MemoryWorkspace:
 
     @staticmethod
     def _may_see(path: str, reader: Reader) -> bool:
-        return reader.kind is SessionKind.MAIN or path.startswith(_SHARED)
+        return reader.kind is SessionKind.OWNER or path.startswith(_SHARED)
 
 
 def _digest(data: bytes) -> str:

@@ -50,7 +50,7 @@ log = structlog.get_logger()
 _MAX_SEEN = 1_024  # of about 350 bytes; a session whose entry was dropped must read again
 _MAX_LEFT = 64  # files whose last change is remembered until the watch reports it
 _MAX_DEPTH = 64
-_OWNER = Reader(MAIN, SessionKind.MAIN)
+_OWNER = Reader(MAIN, SessionKind.OWNER)
 _Find = Callable[[str, Reader], ResolvedPath]
 
 
@@ -185,7 +185,7 @@ class Files:
             self._miss(parse(path).scope, error)
             raise
         self.complaints.clear(f"@{place.name.scope}/", SCOPE)
-        if reader.kind is SessionKind.MAIN:  # the listings of other readers are incomplete
+        if reader.kind is SessionKind.OWNER:  # the listings of other readers are incomplete
             self._left_out.note(place.name, depth, listing.odd)
             gone = listing.lacking(place.name, depth, self.complaints.paths(UNREADABLE))
             await self.look(gone, _OWNER)  # clears their problems: nobody else reads unlisted files
@@ -422,7 +422,7 @@ class Files:
         listing = Listing(place.folder, self._sight, reader.kind)
         with translate_os_errors(place.asked):
             listing.gather(place.name, place.parts, depth)
-        if not place.name.parts and not place.name.scope and reader.kind is SessionKind.MAIN:
+        if not place.name.parts and not place.name.scope and reader.kind is SessionKind.OWNER:
             listing.entries += [TreeEntry(f"@{name}/", 0, is_dir=True) for name in self.scopes]
         listing.entries.sort(key=attrgetter("path"))
         return place, listing

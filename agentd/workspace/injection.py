@@ -105,7 +105,7 @@ class Injection:
         wanted = self._wanted[reader.kind]
         if origin.is_silent:
             wanted = [name for name in wanted if name != _HEARTBEAT]
-        elif reader.kind is SessionKind.MAIN:
+        elif reader.kind is SessionKind.OWNER:
             wanted = [_BOOTSTRAP, *wanted]
         foreign = self._foreign(reader.kind)
         notes = self._note_paths(reader, self._settings.daily_lookback_days)
@@ -147,7 +147,7 @@ class Injection:
         """Return the paths at which notes of today and of `days_back` days before may be, in all
         scopes and under all aliases; none if the reader gets no daily notes.
         """
-        if not self._settings.inject_daily or reader.kind is not SessionKind.MAIN:
+        if not self._settings.inject_daily or reader.kind is not SessionKind.OWNER:
             return []
         folders = (self._settings.daily_dir, *self._settings.daily_aliases)
         scopes = ("", *(f"@{name}/" for name in self._files.scopes))
@@ -168,7 +168,7 @@ class Injection:
         return daily_notes(texts), {c.path for c in cuts}
 
     def _foreign(self, kind: SessionKind) -> list[str]:
-        if kind is not SessionKind.MAIN or not self._settings.inject_memory:
+        if kind is not SessionKind.OWNER or not self._settings.inject_memory:
             return []
         return [f"@{scope}/{_MEMORY}" for scope in self._files.scopes]
 
@@ -205,7 +205,7 @@ def _injected_files(settings: WorkspaceSettings, kind: SessionKind) -> list[str]
         _HEARTBEAT: settings.inject_heartbeat,
     }
     order = dict.fromkeys((*settings.order, *USUAL_ORDER[settings.style]))
-    return [n for n in order if switches[n] and (kind is SessionKind.MAIN or n in IN_EVERY_PROMPT)]
+    return [n for n in order if switches[n] and (kind is SessionKind.OWNER or n in IN_EVERY_PROMPT)]
 
 
 def _blocks(*ranked: tuple[Rank, str]) -> tuple[ContextBlock, ...]:

@@ -117,7 +117,7 @@ class Listing(Struct):
         parent = Name(base.scope, parts)
         shares = self.sight.sees_folder(parent, SessionKind.GROUP)  # holds for all entries alike
         prefix = f"{parent}/" if parts else str(parent)
-        sees_all = self.kind is SessionKind.MAIN and not parent.scope
+        sees_all = self.kind is SessionKind.OWNER and not parent.scope
         for entry in self.folder.entries(parts):
             own, size, is_dir, modified, changed, inode, is_alone, odd = entry
             is_usual = sees_all and not is_dir and not odd and is_plain(own, len(parts) + 1)
@@ -153,7 +153,7 @@ class Listing(Struct):
             return None
         if not self.sight.sees(name, self.kind):
             return None
-        if self.kind is not SessionKind.MAIN and not entry.is_alone:
+        if self.kind is not SessionKind.OWNER and not entry.is_alone:
             return None
         if entry.odd:
             self.odd[name] = _irregular(entry.odd)

@@ -54,7 +54,7 @@ class Visibility:
 
     def sees(self, name: Name, kind: SessionKind) -> bool:
         """Whether such a session may see a file of this name, judged by the path only."""
-        if kind is not SessionKind.MAIN:
+        if kind is not SessionKind.OWNER:
             return not name.scope and any(_is_below(name.parts, f) for f in self._shared)
         return not name.scope or not any(_stem(part) in _IDENTITY for part in name.parts)
 
@@ -222,7 +222,7 @@ class NotePlaces:
         found = self._standing(asked, name)
         is_named, alone = (
             self._sight.sees(found, SessionKind.GROUP),
-            reader.kind is not SessionKind.MAIN,
+            reader.kind is not SessionKind.OWNER,
         )
         return ResolvedPath(
             str(asked), found, self._folders[name.scope], found.parts, is_named, alone
@@ -234,7 +234,7 @@ class NotePlaces:
         """
         if path not in IN_EVERY_PROMPT:
             return self.file(path, reader)
-        alone = reader.kind is not SessionKind.MAIN
+        alone = reader.kind is not SessionKind.OWNER
         return ResolvedPath(path, Name("", (path,)), self._folders[""], (path,), alone=alone)
 
     def directory(self, path: str, reader: Reader) -> ResolvedPath:
@@ -244,7 +244,7 @@ class NotePlaces:
         """
         name = parse(path)
         is_seen = self._sight.sees_folder(name, reader.kind) or (
-            reader.kind is not SessionKind.MAIN and bool(self._sight.shared_below(name))
+            reader.kind is not SessionKind.OWNER and bool(self._sight.shared_below(name))
         )
         if name.scope not in self._folders or not (is_seen or name == _ROOT):
             return ResolvedPath.hidden(str(name), name, self._folders[""])

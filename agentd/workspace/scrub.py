@@ -85,7 +85,7 @@ def paragraphs(text: str, authors: Sequence[LineAuthor]) -> Iterator[Paragraph]:
     yield Paragraph(first + 1, begun, len(text), authors[first])
 
 
-_OWNER = Reader(MAIN, SessionKind.MAIN)
+_OWNER = Reader(MAIN, SessionKind.OWNER)
 _DEPTH = 64
 _NOTHING: Mapping[str, Collection[str]] = {}
 _DAY = timedelta(days=2)  # from the start of a day in UTC to its end in every zone

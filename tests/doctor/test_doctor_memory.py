@@ -115,7 +115,7 @@ async def test_a_note_that_is_a_link_is_told_until_it_is_a_file(house: SimpleNam
 async def test_a_missing_file_of_the_prompt_is_told_until_it_is_back(
     house: SimpleNamespace,
 ) -> None:
-    check = RequiredFilesCheck(lambda: house.injection.audit(SessionKind.MAIN))
+    check = RequiredFilesCheck(lambda: house.injection.audit(SessionKind.OWNER))
     assert (await check.look()).level == "ok"
     (house.root / "SOUL.md").unlink()
     found = await check.look()

@@ -99,7 +99,7 @@ class Some:
 
     def specs(self, request):
         spec = ToolSpec("remember", "Keeps.", {"type": "object"}, Effect.IDEMPOTENT)
-        return (spec,) if request.kind is SessionKind.MAIN else ()
+        return (spec,) if request.kind is SessionKind.OWNER else ()
 
 
 @pytest.mark.parametrize(

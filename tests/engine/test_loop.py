@@ -261,7 +261,7 @@ async def test_a_tool_that_breaks_while_it_is_settled_does_not_keep_the_daemon_d
     await world.store.begin(receipt.turn_id)
     asked = NewRow(RowRole.ASSISTANT, (ToolUse("c", "broken", {}),))
     await world.store.append(receipt.turn_id, asked)
-    made = ToolCall("c", "broken", {}, MAIN, SessionKind.MAIN, Origin.USER)
+    made = ToolCall("c", "broken", {}, MAIN, SessionKind.OWNER, Origin.USER)
     file = FileIntent("x.md", FileAction.WRITE, "", "a", b"x")
     await world.journal.intend(receipt.turn_id, Intent(made, file))
     await world.stop()
@@ -369,7 +369,7 @@ async def test_an_effect_on_the_world_is_never_repeated_after_a_crash(world) -> 
     await world.store.begin(receipt.turn_id)
     asked = NewRow(RowRole.ASSISTANT, (ToolUse("c", "pay", {}),))
     await world.store.append(receipt.turn_id, asked)
-    made = ToolCall("c", "pay", {}, MAIN, SessionKind.MAIN, Origin.USER)
+    made = ToolCall("c", "pay", {}, MAIN, SessionKind.OWNER, Origin.USER)
     await world.journal.intend(receipt.turn_id, Intent(made))
     assert (await world.say("pay", "m")).text == "ok"  # the same process, without a repair
     assert tool.runs == 0

@@ -16,7 +16,7 @@ POLICY = TaintPolicy(frozenset({"look", "act"}))
 
 def ruled(name, effect, *, tainted=True, guarded=False, origin=Origin.USER):
     spec = ToolSpec(name, "does it", {"type": "object"}, effect, is_guarded=guarded)
-    call = ToolCall("c", name, {}, MAIN, SessionKind.MAIN, origin, tainted)
+    call = ToolCall("c", name, {}, MAIN, SessionKind.OWNER, origin, tainted)
     return POLICY.judge(call, spec)
 
 
@@ -117,5 +117,5 @@ async def test_the_results_of_a_tainted_turn_are_tainted(world: World) -> None:
 )
 def test_a_tool_that_asks_does_so_where_the_owner_is_there(origin, tainted, ruling):
     spec = ToolSpec("peek", "p", {"type": "object"}, Effect.EXTERNAL, asks=True)
-    asked = ToolCall("c", "peek", {}, MAIN, SessionKind.MAIN, origin, tainted)
+    asked = ToolCall("c", "peek", {}, MAIN, SessionKind.OWNER, origin, tainted)
     assert POLICY.judge(asked, spec) is ruling

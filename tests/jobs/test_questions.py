@@ -270,7 +270,7 @@ async def test_a_question_whose_own_alerts_were_all_repetitions_is_a_duplicate()
     ("session", "key", "context", "kind"),
     [
         (JobSession.ISOLATED, ISOLATED, PromptScope.LIGHT, SessionKind.ISOLATED),
-        (JobSession.MAIN, "main", PromptScope.SESSION, SessionKind.MAIN),
+        (JobSession.MAIN, "main", PromptScope.SESSION, SessionKind.OWNER),
     ],
 )
 async def test_a_question_sees_what_its_session_says(session, key, context, kind):

@@ -70,7 +70,7 @@ def request(origin: Origin = Origin.USER, **others: Any) -> TurnRequest:
 
 
 def call(name: str, given: JsonObject | None = None, *, tainted: bool = False) -> ToolCall:
-    return ToolCall("c1", name, given or {}, MAIN, SessionKind.MAIN, Origin.USER, tainted)
+    return ToolCall("c1", name, given or {}, MAIN, SessionKind.OWNER, Origin.USER, tainted)
 
 
 @dataclass(slots=True)

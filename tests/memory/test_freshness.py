@@ -19,7 +19,7 @@ from agentd.testing import FakeClock, MemoryWorkspace
 from agentd.workspace.files import Files
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
-OWNER = Reader(SessionKey("main"), SessionKind.MAIN)
+OWNER = Reader(SessionKey("main"), SessionKind.OWNER)
 
 
 class LargeWorkspace(MemoryWorkspace):

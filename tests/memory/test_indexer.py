@@ -18,7 +18,7 @@ from agentd.memory.recall import MemoryRecall
 from agentd.memory.settings import IndexSettings
 from agentd.testing import FakeClock, MemoryWorkspace
 
-OWNER = Reader(SessionKey("main"), SessionKind.MAIN)
+OWNER = Reader(SessionKey("main"), SessionKind.OWNER)
 GROUP = Reader(SessionKey("group:a"), SessionKind.GROUP)
 TRANSCRIPTS = frozenset({Source.SESSIONS})
 

@@ -18,7 +18,7 @@ from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock, HashEmbedder, MemoryWorkspace
 
-EYES = Reader(MAIN, SessionKind.MAIN)
+EYES = Reader(MAIN, SessionKind.OWNER)
 CODES = {3: "4417", 9: "7715", 17: "9023"}
 
 

@@ -277,16 +277,16 @@ class OwnersEyes(Files):
     """A workspace whose filter is broken: it takes everybody for the owner."""
 
     async def read(self, path, reader):
-        return await super().read(path, replace(reader, kind=SessionKind.MAIN))
+        return await super().read(path, replace(reader, kind=SessionKind.OWNER))
 
     async def snapshot(self, paths, reader):
-        return await super().snapshot(paths, replace(reader, kind=SessionKind.MAIN))
+        return await super().snapshot(paths, replace(reader, kind=SessionKind.OWNER))
 
     async def tree(self, path, depth, reader):
-        return await super().tree(path, depth, replace(reader, kind=SessionKind.MAIN))
+        return await super().tree(path, depth, replace(reader, kind=SessionKind.OWNER))
 
     async def exists(self, path, reader):
-        return await super().exists(path, replace(reader, kind=SessionKind.MAIN))
+        return await super().exists(path, replace(reader, kind=SessionKind.OWNER))
 
 
 class BlindToLinks(Files):
@@ -306,10 +306,10 @@ class _OwnersRecall:
         self._recall = recall
 
     async def search(self, query, reader):
-        return await self._recall.search(query, Reader(reader.session, SessionKind.MAIN))
+        return await self._recall.search(query, Reader(reader.session, SessionKind.OWNER))
 
     async def read(self, path, reader):
-        return await self._recall.read(path, Reader(reader.session, SessionKind.MAIN))
+        return await self._recall.read(path, Reader(reader.session, SessionKind.OWNER))
 
     async def is_outside(self, path, first, last, text):
         return await self._recall.is_outside(path, first, last, text)

@@ -69,7 +69,7 @@ class Owner:
         if not self.yes:
             return Decision.DENY
         if (
-            kind_of(session) is SessionKind.MAIN
+            kind_of(session) is SessionKind.OWNER
         ):  # what others write stays theirs, whoever lets them
             self.own |= set(
                 TOKEN.findall(f"{approval.title}\n{approval.path}\n{approval.new_text}")
@@ -296,7 +296,7 @@ class Home:
             for row in await stores.sessions.rows(info.key):
                 if not row.source.tainted:
                     yield f"row {row.seq} of {info.key}", json.dumps(export_row(row))
-            if kind_of(info.key) is SessionKind.MAIN:
+            if kind_of(info.key) is SessionKind.OWNER:
                 yield f"summary of {info.key}", (await stores.sessions.load(info.key)).summary
         for fact in await self._facts():
             yield "fact", f"{fact.text} {fact.triple}"

@@ -238,7 +238,7 @@ async def test_identity_files_come_from_the_primary_only_and_memory_from_everywh
         assert f"@{scope}/{path}" in listed
         assert token in found
         assert (token in prompt) == (path != "notes/plan.md")
-    reader = Reader(MAIN, SessionKind.MAIN)
+    reader = Reader(MAIN, SessionKind.OWNER)
     assert await house.files.exists(spelled, reader) is not is_identity
 
 

@@ -119,7 +119,7 @@ async def test_an_audience_finds_exactly_what_it_would_find_if_there_were_no_mor
 
 
 def test_the_owner_finds_everything_and_a_turn_of_another_kind_none_of_his():
-    assert audience_of(MAIN, SessionKind.MAIN) == OWNER
+    assert audience_of(MAIN, SessionKind.OWNER) == OWNER
     assert audience_of(SessionKey("group:a"), SessionKind.GROUP) == Audience("group:a")
     assert audience_of(SessionKey("cron"), SessionKind.ISOLATED) == Audience("cron")
     for key in ("main", "chat:x", "heartbeat:main"):

@@ -17,7 +17,7 @@ from agentd.testing import FakeClock
 from agentd.workspace.files import Files
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
-OWNER = Reader(MAIN, SessionKind.MAIN)
+OWNER = Reader(MAIN, SessionKind.OWNER)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from agentd.core.turn import MAIN, Origin, SessionKind, StopReason, Turn, TurnRe
 
 
 def call(call_id, **more):
-    return ToolCall(call_id, "memory_write", {"n": 1}, MAIN, SessionKind.MAIN, Origin.USER, **more)
+    return ToolCall(call_id, "memory_write", {"n": 1}, MAIN, SessionKind.OWNER, Origin.USER, **more)
 
 
 @pytest.fixture

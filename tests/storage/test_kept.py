@@ -111,7 +111,7 @@ async def test_failures_notices_summaries_and_imports_keep_none_either(stores):
 
 async def test_the_journal_keeps_neither_a_key_that_goes_in_nor_one_that_comes_out(stores):
     receipt, _ = await begun(stores.sessions, "hello")
-    call = ToolCall("c1", "remember", {"text": KEY}, MAIN, SessionKind.MAIN, Origin.USER)
+    call = ToolCall("c1", "remember", {"text": KEY}, MAIN, SessionKind.OWNER, Origin.USER)
     await stores.journal.intend(receipt.turn_id, Intent(call))
     assert KEY not in told(await stores.journal.open_calls())
     await stores.journal.settle(receipt.turn_id, "c1", ToolOutput(f"read {KEY}", tainted=True))
@@ -132,7 +132,7 @@ async def test_neither_a_tools_name_nor_that_of_an_argument_keeps_one(stores):
     use = ToolUse("c1", KEY, {KEY: 1})
     row = await stores.sessions.append(receipt.turn_id, NewRow(RowRole.ASSISTANT, (use,)))
     assert row.blocks == (ToolUse("c1", MARK, {MARK: 1}),)
-    call = ToolCall("c1", KEY, {KEY: "x"}, MAIN, SessionKind.MAIN, Origin.USER)
+    call = ToolCall("c1", KEY, {KEY: "x"}, MAIN, SessionKind.OWNER, Origin.USER)
     await stores.journal.intend(receipt.turn_id, Intent(call))
     assert KEY not in told(await stores.journal.open_calls())
 

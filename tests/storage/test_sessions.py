@@ -527,7 +527,7 @@ async def test_of_a_silent_turn_that_has_ended_no_row_and_no_call_is_left(state_
 
     receipt = await sessions.receive(request("look", "beat:1", origin=Origin.HEARTBEAT))
     await sessions.begin(receipt.turn_id)
-    call = ToolCall("c1", "notify", {"text": "x"}, MAIN, SessionKind.MAIN, Origin.HEARTBEAT)
+    call = ToolCall("c1", "notify", {"text": "x"}, MAIN, SessionKind.OWNER, Origin.HEARTBEAT)
     await journal.intend(receipt.turn_id, Intent(call))
     assert await left() == [1, 1]
     await sessions.finish(receipt.turn_id, ended(receipt), [said("all is well")])

@@ -180,7 +180,7 @@ async def test_what_the_model_leaves_out_is_as_configured():
     await MemorySearch(recall).run(call, None)
     await MemorySearch(recall).run(made("memory_search", query="q", sources=[]), None)
     assert recall.asked == [
-        (SearchQuery("q", 5, waits=False), Reader(MAIN, SessionKind.MAIN)),
+        (SearchQuery("q", 5, waits=False), Reader(MAIN, SessionKind.OWNER)),
         (
             SearchQuery(
                 "q",
@@ -193,9 +193,9 @@ async def test_what_the_model_leaves_out_is_as_configured():
                 queries=("r", "s"),
                 waits=False,
             ),
-            Reader(MAIN, SessionKind.MAIN),
+            Reader(MAIN, SessionKind.OWNER),
         ),
-        (SearchQuery("q", 5, waits=False), Reader(MAIN, SessionKind.MAIN)),
+        (SearchQuery("q", 5, waits=False), Reader(MAIN, SessionKind.OWNER)),
     ]
 
 

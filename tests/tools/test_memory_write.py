@@ -192,7 +192,7 @@ async def test_a_tainted_turn_asks_for_all_but_an_entry_and_what_is_allowed_is_t
     write, workspace = tool({NOTE: "old\n", "BOOTSTRAP.md": "b"})
     before, no = dict(workspace.files), RecordingGate(yes=False)
     for path in before:
-        await workspace.read(path, Reader(MAIN, SessionKind.MAIN))
+        await workspace.read(path, Reader(MAIN, SessionKind.OWNER))
     out = await write.run(made(tainted=True, **what), no)
     assert out.is_error
     assert (workspace.files, len(no.asked), no.intents) == (before, 1, [])
@@ -208,7 +208,7 @@ async def test_a_patch_that_leaves_text_from_outside_is_asked_about():
         made(session="group:team", content="theirs", target="shared/a.md"), RecordingGate()
     )
     assert workspace.authors[-1].tainted
-    await workspace.read("shared/a.md", Reader(MAIN, SessionKind.MAIN))
+    await workspace.read("shared/a.md", Reader(MAIN, SessionKind.OWNER))
     gate = RecordingGate()
     patch = {"old_string": "ours", "new_string": "mine", "target": "shared/a.md"}
     await write.run(made(**patch), gate)
@@ -277,11 +277,11 @@ async def test_a_file_is_replaced_only_as_the_session_has_read_it():
     with pytest.raises(EditConflict) as caught:
         await write.run(wish, RecordingGate())
     assert "memory_read" in caught.value.cure
-    await workspace.read("a.md", Reader(SessionKey("main"), SessionKind.MAIN))
+    await workspace.read("a.md", Reader(SessionKey("main"), SessionKind.OWNER))
     workspace.files["a.md"] = b"one, edited\n"
     with pytest.raises(EditConflict):
         await write.run(wish, RecordingGate())
-    await workspace.read("a.md", Reader(SessionKey("main"), SessionKind.MAIN))
+    await workspace.read("a.md", Reader(SessionKey("main"), SessionKind.OWNER))
     await write.run(wish, RecordingGate())
     assert workspace.text("a.md") == "two\n"
 
@@ -305,7 +305,7 @@ async def test_adding_to_an_unread_file_is_no_reading_of_it():
 )
 async def test_a_patch_fits_exactly_once_unless_told_otherwise(text, every, after):
     write, workspace = tool({"a.md": text})
-    await workspace.read("a.md", Reader(SessionKey("main"), SessionKind.MAIN))
+    await workspace.read("a.md", Reader(SessionKey("main"), SessionKind.OWNER))
     wish = made(old_string="a", new_string="c", replace_all=every, target="a.md")
     if after is None:
         with pytest.raises(ToolFailed):
@@ -403,7 +403,7 @@ async def test_a_model_cannot_make_remarks_of_ours(forged, target):
 async def test_taking_a_mark_away_needs_a_yes():
     line = "- [10:00] x <!-- agentd: origin=untrusted -->\n"
     write, workspace = tool({NOTE: line})
-    await workspace.read(NOTE, Reader(SessionKey("main"), SessionKind.MAIN))
+    await workspace.read(NOTE, Reader(SessionKey("main"), SessionKind.OWNER))
     gate = RecordingGate(yes=False)
     mark = " <!-- agentd: origin=untrusted -->"
     await write.run(made(old_string=mark, new_string="", target=NOTE), gate)
@@ -602,7 +602,7 @@ async def test_the_history_says_whose_change_it_was(origin, kind):
 async def test_a_file_that_holds_a_key_is_added_to_and_not_changed_otherwise():
     key = "AKIAIOSFODNN7EXAMPLE"
     write, workspace = tool({"keys.md": f"bucket: {key}\nold\n"})
-    await workspace.read("keys.md", Reader(SessionKey("main"), SessionKind.MAIN))
+    await workspace.read("keys.md", Reader(SessionKey("main"), SessionKind.OWNER))
     for change in ({"old_string": "old", "new_string": "new"}, {"content": "x", "append": False}):
         with pytest.raises(ToolFailed, match="holds a key"):
             await write.run(made(target="keys.md", **change), RecordingGate())

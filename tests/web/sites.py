@@ -132,7 +132,7 @@ def request(origin: Origin = Origin.USER, **more: Any) -> TurnRequest:
 
 
 def call(name: str, **given: Any) -> ToolCall:
-    return ToolCall("c1", name, given, MAIN, SessionKind.MAIN, Origin.USER)
+    return ToolCall("c1", name, given, MAIN, SessionKind.OWNER, Origin.USER)
 
 
 class OpenGate:

@@ -18,7 +18,7 @@ from agentd.workspace.archiving import Archiving
 from agentd.workspace.scrub import NoteEraser
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
-OWN = Reader(MAIN, SessionKind.MAIN)
+OWN = Reader(MAIN, SessionKind.OWNER)
 OLD, NEW = "memory/2025-03-01.md", "memory/archive/2025/2025-03-01.md"
 ODD = b"# Saturday\r\n\xef\xbb\xbf- t\xe9l\xe9phone \x00\n\nno end"
 

@@ -24,7 +24,7 @@ from agentd.workspace.workspace_settings import WorkspaceSettings
 CANARY = "what stands outside"
 PRIVATE = "what is the owner's alone"
 READERS = (
-    Reader(SessionKey("main"), SessionKind.MAIN),
+    Reader(SessionKey("main"), SessionKind.OWNER),
     Reader(SessionKey("group:family"), SessionKind.GROUP),
     Reader(SessionKey("isolated:job"), SessionKind.ISOLATED),
 )
@@ -244,7 +244,7 @@ async def escapes(
             done += 1
         except access.expected as error:
             said = str(error)
-        if CANARY in said or (PRIVATE in said and reader.kind is not SessionKind.MAIN):
+        if CANARY in said or (PRIVATE in said and reader.kind is not SessionKind.OWNER):
             found.append(f"{reader.kind} was told: {path!a}")
         if number % 50 == 49 and (now := world.state()) != kept:
             found.append(f"changed, at last by {path!a}")

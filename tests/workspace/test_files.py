@@ -290,7 +290,7 @@ async def test_looking_for_what_is_not_there_leaves_no_garbage(home, owner) -> N
 async def test_only_what_a_session_has_read_counts_as_seen(home, owner) -> None:
     home.put({"a.md": "one"})
     files = home.files()
-    other = Reader(SessionKey("chat:2"), SessionKind.MAIN)
+    other = Reader(SessionKey("chat:2"), SessionKind.OWNER)
     assert not await files.has_seen("a.md", _digest("one"), owner)
     assert await files.has_seen("absent.md", "", owner)
     await files.read("a.md", owner)
@@ -481,7 +481,7 @@ from agentd.workspace.workspace_settings import WorkspaceSettings
 
 async def main():
     files = Files(Path(sys.argv[1]), WorkspaceSettings(), FakeClock(), {}, None)
-    await files.apply(await files.plan("p/a.md", FileAction.WRITE, b"new"), Reader(MAIN, SessionKind.MAIN))
+    await files.apply(await files.plan("p/a.md", FileAction.WRITE, b"new"), Reader(MAIN, SessionKind.OWNER))
 
 asyncio.run(main())
 """
@@ -526,7 +526,7 @@ class Clock:
 
 async def main():
     files = Files(Path(sys.argv[1]), WorkspaceSettings(), Clock(), {}, None)
-    reader = Reader(MAIN, SessionKind.MAIN)
+    reader = Reader(MAIN, SessionKind.OWNER)
     async def one(i):
         async with files.lock("log.md"):
             intent = await files.plan("log.md", FileAction.APPEND, f"- {sys.argv[2]} {i}".encode())

@@ -106,7 +106,7 @@ async def test_each_file_has_its_switch(home, name: str) -> None:
     home.put({n: t for n, t in _ALL.items() if n != f"{name}.md"})
     _, source = _injection(home, **{f"inject_{name.lower()}": False})
     assert name not in await _text(source)
-    assert f"{name}.md" not in dict(await source.audit(SessionKind.MAIN))
+    assert f"{name}.md" not in dict(await source.audit(SessionKind.OWNER))
     home.put(_ALL)
     assert name not in await _text(source)
     assert name in await _text(_injection(home)[1])
@@ -290,7 +290,7 @@ async def test_the_audit_names_what_is_missing_for_each_kind(home) -> None:
     home.put({"SOUL.md": "x", "USER.md": "x"})
     _, source = _injection(home)
     with structlog.testing.capture_logs() as logs:
-        main = await source.audit(SessionKind.MAIN)
+        main = await source.audit(SessionKind.OWNER)
         group = await source.audit(SessionKind.GROUP)
     assert main == tuple((f"{n}.md", n in {"SOUL", "USER"}) for n in _NAMES)
     assert group == tuple((f"{n}.md", n == "SOUL") for n in _NAMES[:4])

@@ -13,7 +13,7 @@ from agentd.testing import FakeClock
 from agentd.workspace.files import Files
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
-OWNER = Reader(SessionKey("main"), SessionKind.MAIN)
+OWNER = Reader(SessionKey("main"), SessionKind.OWNER)
 GROUP = Reader(SessionKey("group:a"), SessionKind.GROUP)
 
 

@@ -55,7 +55,7 @@ _EMPTY_JOURNAL = "journalctl --rotate --vacuum-time=1s"
 _DONE = "erased everywhere: what you wanted forgotten"
 _NEAREST = 10  # search hits that are judged by meaning
 _MAX_TOKENS = 2_048
-_OWNER = Reader(MAIN, SessionKind.MAIN)
+_OWNER = Reader(MAIN, SessionKind.OWNER)
 
 
 class EnabledFactParts(Struct, frozen=True, kw_only=True):

@@ -33,7 +33,7 @@ from agentd.workspace.files import Files
 from agentd.workspace.injection import Injection
 from agentd.workspace.watching import Watching
 
-_BEATS = Reader(HEARTBEAT, SessionKind.MAIN)
+_BEATS = Reader(HEARTBEAT, SessionKind.OWNER)
 _NOBODY = SessionKey("")  # vectors serve all sessions, so none is charged for them
 
 
@@ -88,7 +88,7 @@ async def open_memory(runtime: RuntimeContext, stores: Stores) -> AsyncIterator[
     )
     await files.clear_strays()
     injection = Injection(files, settings)
-    await injection.audit(SessionKind.MAIN)
+    await injection.audit(SessionKind.OWNER)
     async with (
         open_embedders(runtime, stores.ledger) as embedders,
         _open_index(runtime, stores, asked := patient(embedders.chain, clock)) as index,
@@ -147,7 +147,7 @@ def _assemble(
     )
     archiving = Archiving(files, runtime.workspace, runtime.places.versions, clock, settings)
     watched = (watching.run,) if indexing.watch else ()
-    audit = CoalescingWorker("audit", partial(injection.audit, SessionKind.MAIN))
+    audit = CoalescingWorker("audit", partial(injection.audit, SessionKind.OWNER))
     return Memory(
         files=files,
         injection=injection,

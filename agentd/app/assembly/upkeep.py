@@ -180,7 +180,7 @@ class Upkeep:
                 parts.stores.sessions.sessions,
                 (config.workspace.daily_dir, *config.workspace.daily_aliases),
             ),
-            RequiredFilesCheck(partial(parts.memory.injection.audit, SessionKind.MAIN)),
+            RequiredFilesCheck(partial(parts.memory.injection.audit, SessionKind.OWNER)),
             SearchCheck(files, parts.memory.recall, parts.memory.indexer.state),
             EmbedderCheck(
                 parts.memory.recall,

@@ -17,7 +17,7 @@ from agentd.core.workspace import FileView, Reader, TreeEntry
 from agentd.interfaces.commands.plain import counted
 from agentd.memory.graph.graph_exchange import ChainVerdict
 
-_DOCTOR = Reader(SessionKey("doctor"), SessionKind.MAIN)
+_DOCTOR = Reader(SessionKey("doctor"), SessionKind.OWNER)
 _DEPTH = 20
 _MOST_FILES = 5000
 _MOST_NAMED = 5
@@ -166,7 +166,7 @@ class SharedFoldersCheck(Struct, frozen=True):
             cure = "put a copy of its own in the place of each: cp FILE COPY && mv COPY FILE"
             return Finding.warn(self.code, text, cure)
         infos = await self.sessions()
-        others = sum(kind_of(info.key) is not SessionKind.MAIN for info in infos)
+        others = sum(kind_of(info.key) is not SessionKind.OWNER for info in infos)
         found = sum(entry.is_shared for entry in notes)
         text = f"groups and isolated sessions (there are {others}) find {counted(found, 'file')}"
         if hidden := self._hidden(notes):

@@ -15,7 +15,7 @@ from agentd.core.turn import SessionKey, SessionKind
 from agentd.core.workspace import Reader
 from agentd.interfaces.commands.status import model_names
 
-_DOCTOR = Reader(SessionKey("doctor"), SessionKind.MAIN)
+_DOCTOR = Reader(SessionKey("doctor"), SessionKind.OWNER)
 _NOTES = 5  # newest notes that are tried
 _HITS = 5
 _NOTE = re.compile(r"memory/\d{4}-\d{2}-\d{2}\.md")

@@ -257,4 +257,4 @@ def _in_one_line(failure: str) -> str:
 
 
 def _call(name: str, given: JsonObject) -> ToolCall:
-    return ToolCall("watch", name, given, HEARTBEAT, SessionKind.MAIN, Origin.HEARTBEAT)
+    return ToolCall("watch", name, given, HEARTBEAT, SessionKind.OWNER, Origin.HEARTBEAT)

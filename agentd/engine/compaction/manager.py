@@ -174,7 +174,7 @@ class Compaction:
         if not spoken(old):
             return history
         old = old[-_EXCERPTED:]
-        if kind_of(history.session) is SessionKind.MAIN:
+        if kind_of(history.session) is SessionKind.OWNER:
             old = without_outside_text(history.session, old)
         summary = self._replacements.excerpt(old, history.summary)
         kept = tuple(r for r in history.rows if r.seq >= at)
@@ -442,6 +442,6 @@ def without_turns(history: History, turns: frozenset[int]) -> History:
 
 def _carries_outside(history: History) -> bool:
     """Whether a swap would take text from outside out of the session's prompts."""
-    if kind_of(history.session) is not SessionKind.MAIN:
+    if kind_of(history.session) is not SessionKind.OWNER:
         return False
     return any(r.source.tainted and r.seq > history.swapped_at for r in spoken(history.rows))

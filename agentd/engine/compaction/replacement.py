@@ -133,7 +133,7 @@ class Replacements:
 
     async def _extract(self, plan: CompactionPlan) -> str:
         rows = plan.old
-        if kind_of(plan.session) is SessionKind.MAIN:
+        if kind_of(plan.session) is SessionKind.OWNER:
             rows, _ = await _apart(plan)
         return await self._summariser.extract(plan.session, rows, plan.summary)
 
@@ -154,7 +154,7 @@ class Replacements:
         outside, else "". Raises ProviderError, TimeoutError.
         """
         ask = partial(self._summariser.summarise, plan.session)
-        if kind_of(plan.session) is not SessionKind.MAIN:
+        if kind_of(plan.session) is not SessionKind.OWNER:
             return await ask(plan.old, plan.summary, plan.wish), ""
         if not spoken(plan.old):
             return plan.summary, ""

@@ -57,7 +57,7 @@ def refused_typed(
 
 
 async def _act(slash: Slash, parts: object, session: SessionKey, text: str) -> str:
-    if slash.owners and kind_of(session) is not SessionKind.MAIN:
+    if slash.owners and kind_of(session) is not SessionKind.OWNER:
         raise InvalidRequest(slash.owners, cure="say it in main or a chat")
     return await slash.run(parts, session, text)
 

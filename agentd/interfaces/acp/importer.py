@@ -82,7 +82,7 @@ class Importer:
             raise InvalidRequest(
                 f"a transcript of more than {_MOST_STAGED} lines", cure="split the file"
             )
-        has_owner = kind_of(key) is SessionKind.MAIN
+        has_owner = kind_of(key) is SessionKind.OWNER
         read = await asyncio.to_thread(
             read_lines, lines, self._clock.now(), self._clock.zone, has_owner=has_owner
         )

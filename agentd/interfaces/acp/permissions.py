@@ -105,7 +105,7 @@ class Permissions:
         reached: set[Peer] = set()
         for session in self._hub.attended():
             peers = {peer for peer in self._hub.watchers(session) if _answers(peer)}
-            if kind_of(session) is SessionKind.MAIN and not peers <= reached:
+            if kind_of(session) is SessionKind.OWNER and not peers <= reached:
                 reached |= peers
                 yield session
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 IN_NOTES = Group("memory")
 
-_OWNER = Reader(MAIN, SessionKind.MAIN)
+_OWNER = Reader(MAIN, SessionKind.OWNER)
 _MOST = 20
 
 

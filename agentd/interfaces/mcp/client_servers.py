@@ -72,7 +72,7 @@ class ClientServers:
         yes. The same offer is asked about again only if he refused. `tell` gets a sentence for the
         user about each outcome.
         """
-        if kind_of(session) is not SessionKind.MAIN or self._group is None:
+        if kind_of(session) is not SessionKind.OWNER or self._group is None:
             tell("The MCP servers that this client offers are not used here.")
             return
         servers: dict[str, McpServer] = {}

@@ -144,7 +144,7 @@ class McpSource:
     def _offered(self, request: TurnRequest) -> dict[str, McpTool]:
         """Return the tools that the request may use, by their names as providers spell them."""
         is_background = request.origin in _BACKGROUND
-        is_owners = not request.is_silent and request.kind is SessionKind.MAIN
+        is_owners = not request.is_silent and request.kind is SessionKind.OWNER
         # Jobs may run in isolated sessions, whose kind is not MAIN; they are the owner's as well.
         if not is_owners and not (is_background and request.kind is not SessionKind.GROUP):
             return {}

@@ -67,7 +67,7 @@ class Mentions:
         words in his own sessions count. `tell` gets a sentence for each resource. If `may_ask` is
         false, a resource that needs the owner's yes is not read.
         """
-        if request.kind is not SessionKind.MAIN:
+        if request.kind is not SessionKind.OWNER:
             return request
         words = replace_spans(request.text, request.quoted, filling="\n")
         named = [one for one in mentions(words) if one.server in self._servers]

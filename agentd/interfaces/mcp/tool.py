@@ -99,7 +99,7 @@ class McpTool:
         which nobody may be asked.
         """
         forms = self._forms
-        if forms is None or call.origin.is_silent or call.kind is not SessionKind.MAIN:
+        if forms is None or call.origin.is_silent or call.kind is not SessionKind.OWNER:
             return None
 
         async def fill(message: str, schema: Mapping[str, Any]) -> FormAnswer:

@@ -50,7 +50,7 @@ class Forget:
         """Return what was erased, without repeating it, and which places still mention it. Raises
         ToolFailed.
         """
-        if call.kind is not SessionKind.MAIN:
+        if call.kind is not SessionKind.OWNER:
             raise ToolFailed("this session cannot erase facts about the owner")
         if call.origin.is_silent:
             raise ToolFailed("this turn runs without the user: it cannot erase facts", cure=_CURE)

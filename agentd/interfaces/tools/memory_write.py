@@ -153,7 +153,7 @@ class MemoryWrite:
 
     def _permit(self, call: ToolCall, change: NoteChange, *, is_entry: bool) -> None:
         runs_alone = call.origin.is_silent
-        if call.kind is not SessionKind.MAIN:
+        if call.kind is not SessionKind.OWNER:
             # Others speak in this session, so the owner is asked about each write.
             if runs_alone or self._workspace.is_owner_only(change.path):
                 raise _forbidden(change.path)
@@ -193,7 +193,7 @@ class MemoryWrite:
         is_hidden = any(suspicion.is_high for suspicion in found)
         ask = (
             call.careful
-            or call.kind is not SessionKind.MAIN
+            or call.kind is not SessionKind.OWNER
             or (call.tainted and stamp is None)
             or self._workspace.is_protected(change.path)
             or (change.mode is not WriteMode.APPEND and alters_marks(before, after))
@@ -225,7 +225,7 @@ class MemoryWrite:
         try:
             return await self._workspace.plan(change.path, change.mode.action, data)
         except PathRefused:
-            if call.kind is SessionKind.MAIN:
+            if call.kind is SessionKind.OWNER:
                 raise
             raise _forbidden(change.path) from None  # do not tell others what is there
 
@@ -257,7 +257,7 @@ class MemoryWrite:
         """
         if any(suspicion.is_high for suspicion in found):
             return "once"
-        if call.kind is not SessionKind.MAIN or not self._workspace.is_protected(path):
+        if call.kind is not SessionKind.OWNER or not self._workspace.is_protected(path):
             return "once"
         # A new file with the name BOOTSTRAP.md needs a new yes.
         life = await self._workspace.life(BOOTSTRAP_PATH)
@@ -276,12 +276,12 @@ class MemoryWrite:
         seen = await self._workspace.has_seen(intent.path, intent.before, reader)
         kind = "model" if call.origin is Origin.USER else str(call.origin)
         # What the owner has allowed counts as his; what others write stays theirs, even if allowed.
-        is_his = call.approved and call.kind is SessionKind.MAIN
+        is_his = call.approved and call.kind is SessionKind.OWNER
         by = Author(
             kind,
             call.session,
             call.id,
-            tainted=not is_his and (call.tainted or call.kind is not SessionKind.MAIN),
+            tainted=not is_his and (call.tainted or call.kind is not SessionKind.OWNER),
             approved=is_his,
         )
         await self._workspace.apply(intent, reader if seen else Reader(_SELF, call.kind), by)

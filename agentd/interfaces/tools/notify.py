@@ -47,7 +47,7 @@ class Notify:
         """Return that the alert was stored, or that it repeats one of the last 24 hours. Raises
         ToolFailed if the session may not alert, or the text is missing or too long.
         """
-        if call.kind is not SessionKind.MAIN:
+        if call.kind is not SessionKind.OWNER:
             raise ToolFailed("this session cannot alert the owner")
         text = printable(str(call.input["text"])).strip()
         if not text:

@@ -57,7 +57,7 @@ class Remember:
 
     async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
         """Return what was kept and what it replaced. Raises ToolFailed."""
-        if call.kind is not SessionKind.MAIN:
+        if call.kind is not SessionKind.OWNER:
             raise ToolFailed("this session cannot keep facts about the owner")
         if call.origin.is_silent:
             raise ToolFailed(

@@ -148,7 +148,7 @@ class ScheduleCancel:
 
 
 def _permit(call: ToolCall, what: str, *, silent: bool = False) -> None:
-    if call.kind is not SessionKind.MAIN:
+    if call.kind is not SessionKind.OWNER:
         msg = f"this session cannot {what} the owner's jobs"
         raise ToolFailed(msg)
     if not silent and call.origin.is_silent:

@@ -128,7 +128,7 @@ class WebSource:
         return tool, call
 
     def _offered(self, request: TurnRequest) -> dict[str, Tool]:
-        if not request.is_silent and request.kind is SessionKind.MAIN:
+        if not request.is_silent and request.kind is SessionKind.OWNER:
             return self._tools
         # Jobs may run in isolated sessions, whose kind is not MAIN; they are the owner's as well.
         is_his = request.origin in _BACKGROUND and request.kind is not SessionKind.GROUP

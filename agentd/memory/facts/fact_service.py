@@ -256,7 +256,7 @@ class FactsService:
         """Return the secrets that the owner has told in his own conversations."""
         found: list[WithheldSecret] = []
         for info in await self._sessions.sessions():
-            if kind_of(info.key) is not SessionKind.MAIN:
+            if kind_of(info.key) is not SessionKind.OWNER:
                 continue
             first = 1
             while rows := await self._sessions.rows(info.key, first, _PAGE):

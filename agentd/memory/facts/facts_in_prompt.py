@@ -92,7 +92,7 @@ class FactsInPrompt:
         """Return the facts as a stable block and their changes as a volatile one; or a volatile
         block of the relevant facts. None for turns that are not the owner's own.
         """
-        if request.kind is not SessionKind.MAIN or request.origin is not Origin.USER:
+        if request.kind is not SessionKind.OWNER or request.origin is not Origin.USER:
             return ()
         if request.context is PromptScope.LIGHT:
             return ()

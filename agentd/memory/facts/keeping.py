@@ -28,7 +28,7 @@ from agentd.memory.facts.reconcile import PageChange, settle_copies
 
 _T = TypeVar("_T")
 
-_READER = Reader(SessionKey("facts"), SessionKind.MAIN)
+_READER = Reader(SessionKey("facts"), SessionKind.OWNER)
 _AUTHOR = Author("facts")
 _SHORT = 20_000  # characters that may be processed on the event loop
 _LINE = 200  # approximate length of a line

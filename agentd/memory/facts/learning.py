@@ -186,7 +186,7 @@ class Learning:
         return tuple(problem for problem in (self._failure, self._skipped) if problem)
 
     def _reads(self, session: SessionKey) -> bool:
-        return self._settings.enabled and kind_of(session) is SessionKind.MAIN
+        return self._settings.enabled and kind_of(session) is SessionKind.OWNER
 
     def _put(self, session: SessionKey, seconds: float) -> None:
         """Make the session due in `seconds`; after a failure not before its pause is over."""

@@ -46,7 +46,7 @@ Said = Callable[[SessionKey, int], Awaitable[str]]
 MOST = 1_000  # past facts, the latest, that hits are compared with
 LONGEST = 4_000  # characters of a hit that are compared
 
-_READER = Reader(SessionKey("facts"), SessionKind.MAIN)
+_READER = Reader(SessionKey("facts"), SessionKind.OWNER)
 _PATIENCE = 1.0  # seconds that a search waits until the facts are level with their page
 _LETTERS = 4  # bytes per token, about
 _PAST = frozenset({FactStatus.SUPERSEDED, FactStatus.ENDED})

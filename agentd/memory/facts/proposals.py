@@ -46,7 +46,7 @@ _DISTINCT = 2  # on how many different days, or in how many sessions, it must ha
 _LONGEST = 512  # characters of a line
 # List marks, quotes and headings before a line's own words.
 _MARK = re.compile(r"\s*(?:[-*+>]\s+|#+\s+|\d+[.)]\s+)*(?:\[[ xX]\]\s+)?")
-_READER = Reader(SessionKey("proposals"), SessionKind.MAIN)
+_READER = Reader(SessionKey("proposals"), SessionKind.OWNER)
 
 
 class ProposalBook(Protocol):

@@ -29,7 +29,7 @@ from agentd.zero.decompiler import decompile
 log = structlog.get_logger()
 
 TELLER = "earlier-graph"  # teller of episodes without one
-_READER = Reader(SessionKey("graph"), SessionKind.MAIN)
+_READER = Reader(SessionKey("graph"), SessionKind.OWNER)
 _BEGINS = re.compile(r"^\ufeff?Graph\b", re.MULTILINE)
 _WITHDRAWN = re.compile(r"^[0-9a-f]{64}$", re.MULTILINE)
 _SHARE = re.compile(

@@ -42,7 +42,7 @@ log = structlog.get_logger()
 ALIASES = f"{GRAPH_FOLDER}/aliases.md"
 AT_ONCE = 500  # episodes inserted in one transaction
 
-_READER = Reader(SessionKey("graph"), SessionKind.MAIN)
+_READER = Reader(SessionKey("graph"), SessionKind.OWNER)
 _SHOWN = 5  # ids of unfit facts that are named
 
 

@@ -162,7 +162,7 @@ class GraphService:
         text that names nothing known is taken to be about what the session recalled last. Raises as
         `ask` does.
         """
-        scopes = None if kind is SessionKind.MAIN else (session,)
+        scopes = None if kind is SessionKind.OWNER else (session,)
         answer = await self.ask(question, scopes=scopes, beside=BESIDE)
         if not answer.rows and not is_query(question) and (names := await self._last(session)):
             answer = await self._recollection.about(names, scopes=scopes, beside=BESIDE)

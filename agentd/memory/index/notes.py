@@ -36,7 +36,7 @@ _FEW = 2_000  # entries that may be processed on the event loop
 _SHORT = 10_000  # characters that may be cut on the event loop
 _FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
 _Stamp = tuple[int, ...]  # TreeEntry.stamp
-_OWNER = Reader(SessionKey("indexer"), SessionKind.MAIN)
+_OWNER = Reader(SessionKey("indexer"), SessionKind.OWNER)
 _OTHERS = Reader(SessionKey("indexer"), SessionKind.GROUP)
 _SHARED = ":shared:"  # part of the digest of a note that groups may find
 

@@ -168,7 +168,7 @@ class Home:
     async def write(self, path: str, text: str, by: str = "flush") -> None:
         async with self.files.lock(path):
             intent = await self.files.plan(path, FileAction.APPEND, text.encode())
-            await self.files.apply(intent, Reader(MAIN, SessionKind.MAIN), Author(by))
+            await self.files.apply(intent, Reader(MAIN, SessionKind.OWNER), Author(by))
 
     def read(self, path: str) -> str:
         return (self.root / "workspace" / path).read_text("utf-8")

@@ -26,7 +26,7 @@ from agentd.storage.fact_store import SqliteFacts
 from agentd.testing import FakeClock, MemoryWorkspace
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
-OWNER = Reader(MAIN, SessionKind.MAIN)
+OWNER = Reader(MAIN, SessionKind.OWNER)
 GUEST = Reader(SessionKey("group:tea"), SessionKind.GROUP)
 ASKED = SearchQuery("what is my dog called?")
 CHAT = "sessions/main.jsonl"

@@ -99,7 +99,7 @@ class FactPage:
         }
 
     async def _remember(self, call: ToolCall, gate: Yes) -> ToolOutput:
-        if call.kind is not SessionKind.MAIN:
+        if call.kind is not SessionKind.OWNER:
             return ToolOutput("this session cannot keep facts about the owner", is_error=True)
         if "password" in call.input["text"]:
             return ToolOutput("Not kept: it looks like a secret.", is_error=True)
@@ -224,7 +224,7 @@ class Talk:
 
     def _prompt(self, request: TurnRequest, past, rows) -> Prompt:
         specs = tuple(tool.spec for tool in self.tools.values())
-        if kind_of(request.session) is not SessionKind.MAIN:
+        if kind_of(request.session) is not SessionKind.OWNER:
             specs = tuple(spec for spec in specs if spec.name not in {"remember", "forget"})
         system = self.system
         if self.page is not None and self.page.facts and self.page.is_told:
