@@ -2,6 +2,10 @@
 
 The first message in the line tries for all. Once the service has answered, the others follow, one
 session after the other: each begins when the one before it has its first answer.
+
+The line keeps messages of the user, over restarts; it stops no call. That calls of any turn fail at
+once while a service is down is the work of its `CircuitBreaker` (`agentd/providers/resilience.py`).
+A try that meets an open breaker learns from the error when that lets the next call through.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from agentd.engine.workers import Stopping
 
 log = structlog.get_logger()
 
+# As the breaker waits; a shorter pause would only meet it, and providers may come without one.
 _FIRST_PAUSE = 30.0  # seconds between two tries, doubled by each failure
 _LONGEST_PAUSE = 600.0
 _LOOK = 60.0  # seconds between looks: the wall clock may jump, a suspend stops the monotonic one

@@ -134,6 +134,9 @@ class CircuitBreaker:
     After 30 s one call is let through; if that fails too, the pause doubles, up to ten minutes. An
     answer closes the breaker, and so does an error that shows that the service works (for a
     malformed or too long prompt, for example). An abandoned call changes nothing.
+
+    It guards one service from the calls of all turns, silent ones included, and fails them at once.
+    Which message then waits, and for how long, is told by `Outage` in `agentd/engine/outage.py`.
     """
 
     def __init__(self, provider: Provider, clock: Clock) -> None:
