@@ -64,6 +64,22 @@ class Misfire(StrEnum):
     ALL = "all"  # the newest few run, in order
 
 
+class JobRequest(Struct, frozen=True):
+    """A request for a job in the words of a command or tool call; "" for what was not given."""
+
+    text: str
+    at: str = ""
+    within: str = ""
+    every: str = ""
+    cron: str = ""
+    zone: str = ""
+    kind: str = "remind"
+    session: str = "isolated"
+    misfire: str = ""
+    model: str = ""
+    created_by: Literal["owner", "model"] = "owner"
+
+
 class NewJob(Struct, frozen=True):
     """A job before it is stored. `model` "" means the provider's default model."""
 

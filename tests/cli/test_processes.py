@@ -44,7 +44,17 @@ def agentd(*argv: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]
     )
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["sessions", "--help"], ["status", "--json"]])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--help"],
+        ["sessions", "--help"],
+        ["jobs", "--help"],
+        ["resources", "--help"],
+        ["status", "--json"],
+    ],
+    ids=" ".join,
+)
 def test_quick_commands_load_none_of_the_heavy_libraries(tmp_path: Path, argv: list[str]) -> None:
     heavy = ("acp", "aiosqlite", "anthropic", "apscheduler", "httpx", "prompt_toolkit")
     heavy += ("pydantic", "rich", "sqlite3", "structlog", "uvloop")

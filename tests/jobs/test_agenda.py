@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.automation.jobs.agenda import Agenda, JobRequest
+from agentd.automation.jobs.agenda import Agenda
 from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.errors import Busy, InvalidRequest
-from agentd.core.job import At, Cron, Every, JobKind, JobSession, Misfire
+from agentd.core.job import At, Cron, Every, JobKind, JobRequest, JobSession, Misfire
 from agentd.testing import FakeClock, MemoryJobStore
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)  # 13:00 in Berlin

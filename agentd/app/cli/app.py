@@ -52,7 +52,7 @@ _COMMANDS = {
             "on standard streams."
         ),
     ),
-    "resources": ("mcp:resources", "List what a server of tools offers to be read."),
+    "resources": ("daemon:resources", "List what a server of tools offers to be read."),
     "export": (
         "export:export",
         (

@@ -1,4 +1,4 @@
-"""`agentd run`, `stop`, `restart`, `reload` and `status`."""
+"""`agentd run`, `stop` and `restart`, and the commands of no group that are one call."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from agentd.app.cli.launch import stop as end
 from agentd.app.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.core.paths import daemon_places
 from agentd.interfaces.commands.status import STATUS
+from agentd.interfaces.commands.tool_servers import RESOURCES
 from agentd.interfaces.commands.upkeep import UPKEEP
 
 reload = alone(UPKEEP["reload"])
 status = alone(STATUS["status"])
+resources = alone(RESOURCES["resources"])
 
 
 def run(config: ConfigFile = None) -> None:

@@ -1,6 +1,6 @@
 """`agentd mcp`: serve the memory to other agents over the Model Context Protocol on standard
 streams. Its subcommands log in to MCP servers; during a login a local port receives the browser's
-redirect. `agentd resources` lists what those servers offer.
+redirect.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from urllib.parse import parse_qs, urlsplit
 import typer
 
 from agentd.app.cli.ask import sockets
-from agentd.app.cli.declared import add_all, alone
+from agentd.app.cli.declared import add_all
 from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.report import note, reporting, show
 from agentd.core.errors import AgentdError
 from agentd.interfaces.client.connection import connect
 from agentd.interfaces.commands.plain import visible
-from agentd.interfaces.commands.tool_servers import LOGINS, RESOURCES, login_text
+from agentd.interfaces.commands.tool_servers import LOGINS, login_text
 from agentd.interfaces.mcp.reaching import check_installed
 
 
@@ -54,7 +54,6 @@ app = CommandGroup(
     " Below it: logins to servers of tools."
 )
 add_all(app, LOGINS, {"login": _login})
-resources = alone(RESOURCES["resources"])
 
 
 @app.callback(invoke_without_command=True, no_args_is_help=False)

@@ -6,11 +6,10 @@ import itertools
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 import structlog
-from msgspec import Struct
 
 from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.jobs.slots import After, upcoming
@@ -21,6 +20,7 @@ from agentd.core.job import (
     Every,
     Job,
     JobKind,
+    JobRequest,
     JobRun,
     JobSession,
     Misfire,
@@ -40,22 +40,6 @@ _ONE_OF = (
 )
 _SHOWN = 5
 _COMPARED = 20  # slots of a cron expression that are checked against `min_interval`
-
-
-class JobRequest(Struct, frozen=True):
-    """A request for a job in the words of a command or tool call; "" for what was not given."""
-
-    text: str
-    at: str = ""
-    within: str = ""
-    every: str = ""
-    cron: str = ""
-    zone: str = ""
-    kind: str = "remind"
-    session: str = "isolated"
-    misfire: str = ""
-    model: str = ""
-    created_by: Literal["owner", "model"] = "owner"
 
 
 def job_of_order(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-from agentd.automation.jobs.agenda import JobRequest
 from agentd.core.errors import GraphOff, InvalidRequest
+from agentd.core.job import JobRequest
 from agentd.core.times import format_duration
 from agentd.interfaces.commands.declaration import MODEL_SECONDS, Group, Param, outcome_failed
 from agentd.interfaces.commands.plain import fields, table, visible, words

@@ -13,10 +13,10 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from agentd.automation.jobs.agenda import Agenda, JobRequest
+from agentd.automation.jobs.agenda import Agenda
 from agentd.core.clock import minute
 from agentd.core.errors import NotFound, ToolFailed
-from agentd.core.job import Job, NewJob, schedule_options
+from agentd.core.job import Job, JobRequest, NewJob, schedule_options
 from agentd.core.ports import Clock, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
