@@ -173,7 +173,7 @@ class Charges(Struct, frozen=True):
         """Return the tokens that calls of that origin have used since then, reservations
         included.
         """
-        used, _ = await self.ledger.spent(since, origin)
+        used, _ = await self.ledger.spending(since, origin)
         return used
 
 
@@ -203,7 +203,7 @@ class OriginBudget:
         """
         now = self._clock.now().astimezone(self._clock.zone)
         for cap in self._limits.caps(now, self._origin):
-            tokens, usd = await self._ledger.spent(cap.since, cap.origin)
+            tokens, usd = await self._ledger.spending(cap.since, cap.origin)
             if cap.usd is not None and usd >= cap.usd:
                 return True
             if cap.tokens is not None and tokens >= cap.tokens:
@@ -223,7 +223,7 @@ class OriginBudget:
         """
         now = self._clock.now().astimezone(self._clock.zone)
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-        used, _ = await self._ledger.spent(midnight, self._origin)
+        used, _ = await self._ledger.spending(midnight, self._origin)
         caps = (cap for cap in self._limits.caps(now, self._origin) if cap.origin is self._origin)
         return used, next((cap.tokens for cap in caps if cap.tokens is not None), 0)
 
@@ -235,7 +235,9 @@ class OriginBudget:
         usd = self._limits.price(model, most)
         for cap in self._limits.caps(now, self._origin):
             try:
-                cap.check(await self._ledger.spent(cap.since, cap.origin), most.total_tokens, usd)
+                cap.check(
+                    await self._ledger.spending(cap.since, cap.origin), most.total_tokens, usd
+                )
             except BudgetReached as error:
                 return error
         return None

@@ -230,7 +230,7 @@ class Instructions(Struct, frozen=True):
     light: str
     of_tools: Mapping[str, str] = field(default_factory=dict)
 
-    def said(self, request: TurnRequest, tools: Sequence[ToolSpec]) -> str:
+    def text_for(self, request: TurnRequest, tools: Sequence[ToolSpec]) -> str:
         """Return the instructions with which the system prompt of such a turn with these tools
         begins.
         """
@@ -313,7 +313,7 @@ class PromptGatherer:
         without: Collection[ContextSource] = (),
     ) -> TurnPromptParts:
         tools = self._toolbox.specs(request)
-        said = self._instructions.said(request, tools) if base is None else base.strip()
+        said = self._instructions.text_for(request, tools) if base is None else base.strip()
         blocks = await self._blocks(request, without)
         stable = (b.text for b in sorted(blocks, key=lambda b: b.rank) if b.stable and b.text)
         rendered = await offload(

@@ -230,13 +230,13 @@ class SqliteFacts:
 
         await self._db.write(change)
 
-    async def buried(self) -> Mapping[bytes, datetime]:
+    async def tombstones(self) -> Mapping[bytes, datetime]:
         """See FactStore."""
         query = "SELECT digest, at FROM fact_tombstones"
         rows = await self._db.read(lambda conn: conn.execute(query).fetchall())
         return {row["digest"]: moment(row["at"]) for row in rows}
 
-    async def parked(self) -> tuple[str, ...]:
+    async def parked_ids(self) -> tuple[str, ...]:
         """See FactStore."""
         query = "SELECT fact_id FROM fact_parked ORDER BY position"
         rows = await self._db.read(lambda conn: conn.execute(query).fetchall())
@@ -251,7 +251,7 @@ class SqliteFacts:
 
         await self._db.write(change)
 
-    async def answered(self) -> Mapping[str, bool]:
+    async def answers(self) -> Mapping[str, bool]:
         """See ProposalStore."""
         query = "SELECT fact_id, accepted FROM fact_answers"
         rows = await self._db.read(lambda conn: conn.execute(query).fetchall())

@@ -29,7 +29,7 @@ class SqliteGraphRecords:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    async def kept(self) -> Sequence[KeptEpisode]:
+    async def kept_episodes(self) -> Sequence[KeptEpisode]:
         """See GraphRecords."""
 
         def look(conn: sqlite3.Connection) -> list[KeptEpisode]:
@@ -60,7 +60,7 @@ class SqliteGraphRecords:
 
         await (self._db.erase(change) if traceless else self._db.write(change))
 
-    async def withdrawn(self) -> frozenset[str]:
+    async def withdrawn_names(self) -> frozenset[str]:
         """See GraphRecords."""
         query = "SELECT name FROM graph_withdrawn"
         return await self._db.read(lambda conn: frozenset(row[0] for row in conn.execute(query)))

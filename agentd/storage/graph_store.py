@@ -113,7 +113,7 @@ class SqliteGraph:
         wanted = [episode.value for episode in episodes]
         return await self._db.write(partial(remove, episodes=wanted))
 
-    async def held(self) -> Mapping[EpisodeHash, StoredEpisode]:
+    async def stored_episodes(self) -> Mapping[EpisodeHash, StoredEpisode]:
         """See EpisodeReader."""
         return await self._db.read(lambda conn: dict(map(held_episode, conn.execute(_HELD))))
 

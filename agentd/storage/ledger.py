@@ -94,7 +94,7 @@ class SqliteLedger:
         else:
             await self._db.execute(_SETTLE, (session, *spent, reservation))
 
-    async def spent(self, since: datetime, origin: Origin | None = None) -> tuple[int, float]:
+    async def spending(self, since: datetime, origin: Origin | None = None) -> tuple[int, float]:
         """See Ledger."""
         values = {**self._span(since), "origin": origin, "built_in": BUILT_IN}
 

@@ -139,7 +139,7 @@ class SqliteOutbox:
         """See Outbox."""
         return maybe_moment(await self._db.read(lambda conn: conn.execute(_NEXT_DUE).fetchone()[0]))
 
-    async def sent(self, alert_id: int, sink: str) -> None:
+    async def mark_sent(self, alert_id: int, sink: str) -> None:
         """See Outbox."""
         await self._db.execute(_SENT, (stamp(self._clock.now()), alert_id, sink))
 

@@ -295,10 +295,6 @@ class SqliteSessions:
 
         return await self._db.read(find)
 
-    async def said(self, session: SessionKey, after: int, limit: int) -> tuple[Row, ...]:
-        """See Transcripts."""
-        return await self._db.read(lambda conn: transcript.user_rows(conn, session, after, limit))
-
     async def add_rows(self, session: SessionKey, rows: Sequence[tuple[NewRow, datetime]]) -> int:
         """See Transcripts. Returns how many rows the session now has.
 

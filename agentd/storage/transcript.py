@@ -82,10 +82,6 @@ _OF_TURN = f"{_PROVEN} WHERE turn_id = ? ORDER BY seq"
 _SLICE = f"{_PROVEN} WHERE session_id = ? AND seq >= ? ORDER BY seq LIMIT ?"
 _OPENING = f"{_PROVEN} WHERE session_id = ? AND opens_turn = 1 ORDER BY seq"
 _RETITLE = "UPDATE sessions SET title = ? WHERE id = ?"
-_SAID = f"""
-{_PROVEN} JOIN sessions s ON s.id = rows.session_id
-WHERE s.key = ? AND rows.seq > ? AND rows.opens_turn = 1 ORDER BY rows.seq LIMIT ?
-"""
 _SUMMARY = "SELECT source FROM rows WHERE session_id = ? AND seq = ? AND role = 'summary'"
 _SPOKEN = "role IN ('user', 'assistant', 'notice')"  # rows that a prompt is made from
 _IN_CONTEXT = f"{_PROVEN} WHERE session_id = ? AND seq >= ? AND {_SPOKEN} ORDER BY seq"
@@ -237,11 +233,6 @@ def recent_rows(conn: sqlite3.Connection, session_id: int, turns: int) -> tuple[
         return ()
     start = conn.execute(_NTH_LAST_TURN, (session_id, turns - 1)).fetchone()
     return _context_rows(conn, session_id, start["seq"] if start else 1)
-
-
-def user_rows(conn: sqlite3.Connection, key: SessionKey, after: int, limit: int) -> tuple[Row, ...]:
-    """Return up to `limit` rows after number `after` in which the user speaks."""
-    return tuple(load_row(r) for r in conn.execute(_SAID, (key, after, limit)))
 
 
 def load_history(

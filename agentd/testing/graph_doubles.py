@@ -52,7 +52,7 @@ class MemoryGraphRecords:
         self.programs: dict[str, str] = {}
         self.took_earlier = False
 
-    async def kept(self) -> Sequence[KeptEpisode]:
+    async def kept_episodes(self) -> Sequence[KeptEpisode]:
         return sorted(self.episodes.values(), key=lambda one: one.at)
 
     async def keep(self, episodes: Sequence[KeptEpisode]) -> None:
@@ -70,7 +70,7 @@ class MemoryGraphRecords:
         for one in episodes:
             self.episodes.pop(one, None)
 
-    async def withdrawn(self) -> frozenset[str]:
+    async def withdrawn_names(self) -> frozenset[str]:
         return frozenset(self.names)
 
     async def has_earlier(self) -> bool:
@@ -182,7 +182,7 @@ class InMemoryGraph:
             now.concepts - before.concepts, now.facts - before.facts, episodes, known
         )
 
-    async def held(self) -> Mapping[EpisodeHash, StoredEpisode]:
+    async def stored_episodes(self) -> Mapping[EpisodeHash, StoredEpisode]:
         return {
             name: StoredEpisode(
                 one.confidence, one.denied, one.refs, self._said(name).astimezone(UTC)

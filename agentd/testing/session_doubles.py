@@ -276,10 +276,6 @@ class MemorySessions:
         start = opening[-turns] if len(opening) >= turns else 1
         return _without_summaries(stored[start - 1 :])
 
-    async def said(self, session: SessionKey, after: int, limit: int) -> tuple[Row, ...]:
-        stored = self._sessions[session].rows if session in self._sessions else []
-        return tuple([r for r in stored if r.seq > after and opens_turn(r)][:limit])
-
     async def add_rows(self, session: SessionKey, rows: Sequence[tuple[NewRow, datetime]]) -> int:
         self._make(session)
         found = self._sessions[session]

@@ -41,7 +41,7 @@ class MemoryLedger:
         self, origin: Origin, model: str, usage: Usage, cost_usd: float, caps: Sequence[Cap]
     ) -> int:
         for cap in caps:
-            cap.check(await self.spent(cap.since, cap.origin), usage.total_tokens, cost_usd)
+            cap.check(await self.spending(cap.since, cap.origin), usage.total_tokens, cost_usd)
         entry = (self._clock.now(), SessionKey(""), origin, model, usage, cost_usd)
         self.charges.append(entry)
         return len(self.charges)
@@ -62,7 +62,7 @@ class MemoryLedger:
             at = self.charges[reservation - 1][0]
             self.charges[reservation - 1] = (at, session, origin, model, usage, cost_usd)
 
-    async def spent(self, since: datetime, origin: Origin | None = None) -> tuple[int, float]:
+    async def spending(self, since: datetime, origin: Origin | None = None) -> tuple[int, float]:
         counted = [c for c in self._since(since) if origin in (None, c[2])]
         return sum(c[4].total_tokens for c in counted), sum(c[5] for c in counted)
 
@@ -145,7 +145,7 @@ class MemoryOutbox:
     async def next_due(self) -> datetime | None:
         return min((at for _, _, at in self._waiting()), default=None)
 
-    async def sent(self, alert_id: int, sink: str) -> None:
+    async def mark_sent(self, alert_id: int, sink: str) -> None:
         self._change(alert_id, sink, state=DeliveryState.SENT, next_try=None, error="")
 
     async def retry(

@@ -113,10 +113,10 @@ async def test_what_was_told_is_not_told_again_while_it_cannot_be_recorded() -> 
     class Full(MemoryOutbox):
         is_full = True
 
-        async def sent(self, alert_id: int, sink: str) -> None:
+        async def mark_sent(self, alert_id: int, sink: str) -> None:
             if self.is_full:
                 raise StorageFull("the disk is full")
-            await super().sent(alert_id, sink)
+            await super().mark_sent(alert_id, sink)
 
     one = Sink("one")
     world = World(one)

@@ -424,5 +424,5 @@ async def test_every_model_call_is_charged_to_its_origin(world) -> None:
     await world.start()
     await world.say("hi")
     since = world.clock.now() - timedelta(hours=1)
-    assert await world.ledger.spent(since, Origin.USER) == (15, 0.015)
-    assert await world.ledger.spent(since, Origin.HEARTBEAT) == (0, 0.0)
+    assert await world.ledger.spending(since, Origin.USER) == (15, 0.015)
+    assert await world.ledger.spending(since, Origin.HEARTBEAT) == (0, 0.0)

@@ -209,7 +209,7 @@ async def test_a_promotion_is_kept_before_the_tables_say_it():
     store.is_full = True
     with pytest.raises(StorageError):
         await brain.nights.run()
-    assert [one.teller for one in await brain.records.kept()] == [""]
+    assert [one.teller for one in await brain.records.kept_episodes()] == [""]
 
 
 async def test_a_clock_that_goes_back_loses_and_doubles_nothing(brain):

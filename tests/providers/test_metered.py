@@ -110,7 +110,7 @@ async def test_what_a_failed_call_had_not_begun_is_given_back() -> None:
     metered = MeteredProvider(ScriptedProvider(down), ledger, settings, clock, 1000)
     with pytest.raises(ProviderError):
         await ask(metered, ledger, settings)
-    assert await ledger.spent(clock.now() - timedelta(days=1)) == (0, 0.0)
+    assert await ledger.spending(clock.now() - timedelta(days=1)) == (0, 0.0)
 
 
 async def test_a_call_that_is_left_in_the_middle_is_charged_for_what_it_had_begun() -> None:
@@ -120,7 +120,7 @@ async def test_a_call_that_is_left_in_the_middle_is_charged_for_what_it_had_begu
     async with closing(metered.stream(HELLO)) as events:
         async for _ in events:
             break
-    tokens, usd = await ledger.spent(clock.now() - timedelta(days=1))
+    tokens, usd = await ledger.spending(clock.now() - timedelta(days=1))
     assert 170 < tokens < 300
     assert usd > 0
 
@@ -134,7 +134,7 @@ async def test_a_failed_call_is_charged_what_the_service_counted(limits: dict[st
     metered = MeteredProvider(ScriptedProvider(silent), ledger, budget(**limits), clock, 1000)
     with pytest.raises(ProviderError, match="not a word"):
         await run_through(metered)
-    tokens, usd = await ledger.spent(clock.now() - timedelta(days=1))
+    tokens, usd = await ledger.spending(clock.now() - timedelta(days=1))
     assert (tokens, usd) == (2_100, pytest.approx(0.025))
 
 
@@ -144,7 +144,7 @@ async def test_a_model_that_answers_by_another_name_costs_what_was_asked_for() -
     upstream = ScriptedProvider(usage=Usage(1_000, 2_000), model="upstream-7")
     metered = MeteredProvider(upstream, ledger, settings, clock, 2_000)
     assert (await ask(metered, ledger, settings)).model == "m-20261122"
-    _, usd = await ledger.spent(clock.now() - timedelta(days=1))
+    _, usd = await ledger.spending(clock.now() - timedelta(days=1))
     assert usd == pytest.approx(0.11)
     with pytest.raises(ProviderError, match="daily_usd"):
         await ask(metered, ledger, settings)
@@ -162,7 +162,7 @@ async def test_a_call_that_is_left_before_its_first_word_is_charged_what_it_was_
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    tokens, usd = await ledger.spent(clock.now() - timedelta(days=1))
+    tokens, usd = await ledger.spending(clock.now() - timedelta(days=1))
     assert 170 < tokens < 300
     assert usd > 0
 
@@ -176,7 +176,7 @@ async def test_without_a_limit_a_cut_call_is_charged_too() -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    tokens, _ = await ledger.spent(clock.now() - timedelta(days=1))
+    tokens, _ = await ledger.spending(clock.now() - timedelta(days=1))
     assert tokens > 170
 
 
@@ -222,7 +222,7 @@ async def test_a_cancel_stays_one_though_the_cut_call_cannot_be_charged(by: str)
         with pytest.raises(Interrupted if by == "user" else asyncio.CancelledError):
             await running
     assert [(e["event"], e["reason"]) for e in logs] == [("cut_call_not_charged", "storage_full")]
-    _, usd = await ledger.spent(clock.now() - timedelta(days=1))
+    _, usd = await ledger.spending(clock.now() - timedelta(days=1))
     assert usd > 0.05  # all that was set aside: 1000 tokens of an answer
 
 
@@ -280,7 +280,7 @@ async def test_a_storm_of_beats_stops_at_its_own_limit() -> None:
             await ask(metered, ledger, settings, beat)
         except ProviderError:
             break
-    used, _ = await ledger.spent(clock.now() - timedelta(days=1), Origin.HEARTBEAT)
+    used, _ = await ledger.spending(clock.now() - timedelta(days=1), Origin.HEARTBEAT)
     assert 45_000 < used <= 50_000
     await ask(metered, ledger, settings)  # the owner's own messages go on
 

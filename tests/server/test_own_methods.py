@@ -461,7 +461,7 @@ async def test_a_test_alert_is_answered_when_every_sink_was_tried(clock):
     routes = methods(ALERTS, AlertCommands(outbox, dispatcher, Clients().listen, clock))
     answer = asyncio.create_task(ask(routes, "alerts/test"))
     await clock.advance(1)
-    await outbox.sent(1, "main")
+    await outbox.mark_sent(1, "main")
     await clock.advance(1)
     assert not answer.done()
     await outbox.retry(1, "socket", clock.now() + timedelta(seconds=5))

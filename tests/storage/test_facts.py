@@ -151,7 +151,7 @@ async def test_a_write_is_whole_or_nothing(store):
     with pytest.raises((StorageError, TypeError)):
         await put(store, a_fact(), marks={MAIN: 3}, parked=("x",), changes=(bad,))
     assert await store.facts() == ()
-    assert (await store.marks(), await store.parked()) == ({}, ())
+    assert (await store.marks(), await store.parked_ids()) == ({}, ())
 
 
 async def test_a_buried_fact_is_an_id_and_hashes_with_their_time(store):
@@ -167,31 +167,31 @@ async def test_a_buried_fact_is_an_id_and_hashes_with_their_time(store):
     assert facts["bbbb"].text == "B."
     assert await store.vectors("m") == {}
     assert await evidence(store) == []
-    assert await store.buried() == {b"one": later, b"two": later}
+    assert await store.tombstones() == {b"one": later, b"two": later}
     await store.put_vectors("m", {"aaaa": b"1234"})
     assert await store.vectors("m") == {}, "a job that still ran may not bring it back"
     await store.bury([], [b"one"], later + DAY)
-    assert await store.buried() == {b"one": later + DAY, b"two": later}
+    assert await store.tombstones() == {b"one": later + DAY, b"two": later}
     await put(store, unburied=(b"one",))
-    assert await store.buried() == {b"two": later}
+    assert await store.tombstones() == {b"two": later}
 
 
 async def test_burying_nothing_known_keeps_only_hashes(store):
     await store.bury(["dddd"], [b"one"], NOW)
     assert await store.facts() == ()
-    assert await store.buried() == {b"one": NOW}
+    assert await store.tombstones() == {b"one": NOW}
 
 
 async def test_parked_ids_are_exactly_the_last_ones(store):
-    assert await store.parked() == ()
+    assert await store.parked_ids() == ()
     await put(store, parked=("b", "a"))
-    assert await store.parked() == ("b", "a")
+    assert await store.parked_ids() == ("b", "a")
     await put(store, a_fact())
-    assert await store.parked() == ("b", "a")
+    assert await store.parked_ids() == ("b", "a")
     await put(store, parked=("c",))
-    assert await store.parked() == ("c",)
+    assert await store.parked_ids() == ("c",)
     await put(store, parked=())
-    assert await store.parked() == ()
+    assert await store.parked_ids() == ()
 
 
 async def test_vectors_belong_to_a_model_and_to_the_words(store):
@@ -221,7 +221,7 @@ async def test_rebuilding_leaves_these_facts_and_what_hangs_on_nothing(store):
     assert {fact.id for fact in await store.facts()} == {"aaaa", "cccc"}
     assert await store.marks() == {MAIN: 3}
     assert await evidence(store) == [seen]
-    assert await store.buried() == {b"one": NOW}
+    assert await store.tombstones() == {b"one": NOW}
     assert await store.vectors("m") == {"aaaa": b"1"}
     assert len(await store.changes(10)) == 1
 
@@ -240,13 +240,13 @@ async def test_a_deleted_session_is_no_longer_where_facts_were_said(state_db, cl
 
 
 async def test_the_last_answer_to_a_proposal_counts(store):
-    assert await store.answered() == {}
+    assert await store.answers() == {}
     await store.answer("aaaa", NOW, accepted=False)
     await store.answer("bbbb", NOW, accepted=True)
     await store.answer("aaaa", NOW + DAY, accepted=True)
     await store.answer("bbbb", NOW + DAY, accepted=False)
     await store.rebuild([])
-    assert await store.answered() == {"aaaa": True, "bbbb": False}
+    assert await store.answers() == {"aaaa": True, "bbbb": False}
 
 
 _STEP = next(step for step in STATE.steps if "CREATE TABLE fact_evidence" in step)
@@ -310,9 +310,9 @@ async def test_every_fact_of_an_earlier_version_is_there_with_the_rows_that_say_
         assert rows == {(MAIN, 7, 0, at), (CHAT, 1, 0, at), ("", 0, 0, at)}
         assert len(await evidence(store, "aaaaaaaa")) == 1
         assert await store.marks() == {MAIN: 7}
-        assert await store.buried() == {b"\x00\xff": at}
-        assert await store.parked() == ("cccccccc",)
-        assert await store.answered() == {"bbbbbbbb": True}
+        assert await store.tombstones() == {b"\x00\xff": at}
+        assert await store.parked_ids() == ("cccccccc",)
+        assert await store.answers() == {"bbbbbbbb": True}
         assert await store.vectors("m") == {"bbbbbbbb": b"\x01"}
         assert await store.changes(10) == ()
 

@@ -745,7 +745,7 @@ def test_fading_has_a_half_life_of_a_week_and_an_end():
 async def test_what_is_held_tells_what_was_said_and_when(store):
     record = said(at=NOW - DAY, refs=("f1",), confidence=0.25, denied=True)
     await store.insert([record, said("else")])
-    held = await store.held()
+    held = await store.stored_episodes()
     assert held[episode(record)] == StoredEpisode(0.25, True, ("f1",), NOW - DAY)
     assert len(held) == 2
 

@@ -29,15 +29,15 @@ def store(request, state_db):
 async def test_what_is_kept_comes_in_its_order_and_stays_as_it_came(store):
     await store.keep([kept(2), kept(1, "")])
     await store.keep([kept(2, "eve", "something else")])
-    assert list(await store.kept()) == [kept(1, ""), kept(2)]
+    assert list(await store.kept_episodes()) == [kept(1, ""), kept(2)]
 
 
 async def test_what_goes_is_kept_out_by_its_names(store):
     await store.keep([kept(1), kept(2)])
     await store.drop([episode(1), episode(9)], ["b", "a"])
     await store.drop([], ["a"])
-    assert list(await store.kept()) == [kept(2)]
-    assert await store.withdrawn() == {"a", "b"}
+    assert list(await store.kept_episodes()) == [kept(2)]
+    assert await store.withdrawn_names() == {"a", "b"}
 
 
 async def test_text_of_earlier_releases_is_taken_in_once(store):
@@ -45,8 +45,8 @@ async def test_text_of_earlier_releases_is_taken_in_once(store):
     share = Share("team", episode(3), "f1", "salt", is_sent=True)
     await store.take_earlier([kept(1)], ["a"], [share], NOW)
     assert await store.has_earlier()
-    assert list(await store.kept()) == [kept(1)]
-    assert await store.withdrawn() == {"a"}
+    assert list(await store.kept_episodes()) == [kept(1)]
+    assert await store.withdrawn_names() == {"a"}
     assert tuple(await store.shares()) == (share,)
 
 
@@ -71,7 +71,7 @@ async def test_a_program_finds_what_it_has_kept(store):
 async def test_of_the_names_that_are_kept_out_the_newest_stay(state_db):
     store = SqliteGraphRecords(state_db)
     await store.drop([], [f"{n:05}" for n in range(MOST_WITHDRAWN + 3)])
-    names = await store.withdrawn()
+    names = await store.withdrawn_names()
     assert len(names) == MOST_WITHDRAWN
     assert "00002" not in names
 

@@ -17,18 +17,18 @@ async def test_costs_add_up_by_time_and_origin(stores, clock):
     await stores.ledger.charge(MAIN, Origin.USER, "big", Usage(1, 2, 3, 4), 0.5)
     clock.jump(timedelta(hours=1))
     await stores.ledger.charge(MAIN, Origin.HEARTBEAT, "small", Usage(100), 0.25)
-    assert await stores.ledger.spent(start) == (110, pytest.approx(0.75))
-    assert await stores.ledger.spent(clock.now()) == (100, pytest.approx(0.25))
-    assert await stores.ledger.spent(start, Origin.USER) == (10, pytest.approx(0.5))
-    assert await stores.ledger.spent(clock.now() + timedelta(seconds=1)) == (0, 0)
+    assert await stores.ledger.spending(start) == (110, pytest.approx(0.75))
+    assert await stores.ledger.spending(clock.now()) == (100, pytest.approx(0.25))
+    assert await stores.ledger.spending(start, Origin.USER) == (10, pytest.approx(0.5))
+    assert await stores.ledger.spending(clock.now() + timedelta(seconds=1)) == (0, 0)
 
 
 async def test_a_reservation_counts_until_the_call_is_charged(stores, clock):
     start = clock.now()
     held = await stores.ledger.reserve(Origin.USER, "big", Usage(1000, 500), 3.0, ())
-    assert await stores.ledger.spent(start) == (1500, pytest.approx(3.0))
+    assert await stores.ledger.spending(start) == (1500, pytest.approx(3.0))
     await stores.ledger.charge(MAIN, Origin.USER, "big", Usage(90, 10), 0.2, reservation=held)
-    assert await stores.ledger.spent(start) == (100, pytest.approx(0.2))
+    assert await stores.ledger.spending(start) == (100, pytest.approx(0.2))
 
 
 async def test_a_cap_is_never_passed_not_even_by_calls_at_once(stores, clock):
@@ -39,7 +39,7 @@ async def test_a_cap_is_never_passed_not_even_by_calls_at_once(stores, clock):
     )
     refused = [r for r in results if isinstance(r, BudgetReached)]
     assert len(refused) == 5
-    assert await stores.ledger.spent(cap.since) == (3, pytest.approx(0.9))
+    assert await stores.ledger.spending(cap.since) == (3, pytest.approx(0.9))
 
 
 async def test_a_cap_of_one_origin_leaves_the_others_alone(stores, clock):
@@ -95,7 +95,7 @@ async def test_every_call_can_be_listed(stores, clock):
 async def test_the_built_in_provider_uses_up_no_limit_and_costs_nothing(stores, clock):
     cap = Cap("heartbeat_daily_tokens", clock.now(), tokens=100, origin=Origin.HEARTBEAT)
     await stores.ledger.charge(MAIN, Origin.HEARTBEAT, BUILT_IN, Usage(5000, 0, 70), 0.0)
-    assert await stores.ledger.spent(cap.since) == (0, 0)
+    assert await stores.ledger.spending(cap.since) == (0, 0)
     assert await stores.ledger.breakdown(cap.since) == ()
     assert await stores.ledger.cache_use(cap.since) == (0, 0)
     await stores.ledger.reserve(Origin.HEARTBEAT, "m", Usage(100), 0.0, (cap,))
@@ -109,7 +109,7 @@ async def test_what_was_spent_by_a_clock_that_was_ahead_uses_up_no_later_day(sto
     await stores.ledger.charge(MAIN, Origin.USER, "m", Usage(1), 0.9)
     clock.jump(-timedelta(days=365))
     await stores.ledger.reserve(Origin.USER, "m", Usage(1), 0.3, (cap,))
-    assert await stores.ledger.spent(today) == (1, pytest.approx(0.3))
+    assert await stores.ledger.spending(today) == (1, pytest.approx(0.3))
     assert [row[3] for row in await stores.ledger.breakdown(today)] == [pytest.approx(0.3)]
 
 

@@ -44,18 +44,18 @@ async def test_an_alert_that_only_was_recorded_keeps_no_other_from_being_told(st
 async def test_the_journal_alone_has_told_nobody(stores):
     sinks = ("journal", "socket")
     first = await stores.outbox.put(alert(sinks=sinks))
-    await stores.outbox.sent(first.id, "journal")
+    await stores.outbox.mark_sent(first.id, "journal")
     assert await stores.outbox.put(alert(sinks=sinks)) is None  # the socket still tries
     await stores.outbox.retry(first.id, "socket", None)
     second = await stores.outbox.put(alert(sinks=sinks))
     assert second is not None
-    await stores.outbox.sent(second.id, "socket")
+    await stores.outbox.mark_sent(second.id, "socket")
     assert await stores.outbox.put(alert(sinks=sinks)) is None
 
 
 async def test_where_the_journal_is_all_that_was_asked_for_it_is_written_once(stores):
     first = await stores.outbox.put(alert(sinks=("journal",)))
-    await stores.outbox.sent(first.id, "journal")
+    await stores.outbox.mark_sent(first.id, "journal")
     assert await stores.outbox.put(alert(sinks=("journal",))) is None
     assert await stores.outbox.put(alert(sinks=("main",))) is not None
 
@@ -73,7 +73,7 @@ async def test_each_sink_gets_its_own_delivery(stores, clock):
         (stored.id, "journal", 0),
         (stored.id, "main", 0),
     }
-    await stores.outbox.sent(stored.id, "journal")
+    await stores.outbox.mark_sent(stored.id, "journal")
     assert [d.sink for d in await stores.outbox.due()] == ["main"]
     assert (await stores.outbox.alerts(1))[0].delivered == {
         "journal": DeliveryState.SENT,
@@ -118,7 +118,7 @@ async def test_an_acknowledged_alert_waits_for_nobody(stores, clock):
     first = await stores.outbox.put(alert("a", sinks=("main", "socket", "hook")))
     await stores.outbox.put(alert("b", sinks=("hook",)))
     later = clock.now() + timedelta(minutes=5)
-    await stores.outbox.sent(first.id, "main")
+    await stores.outbox.mark_sent(first.id, "main")
     await stores.outbox.retry(first.id, "socket", later, "nobody is there")
     await stores.outbox.hold(first.id, "hook", later)
     acked = await stores.outbox.ack(first.id)
@@ -135,7 +135,7 @@ async def test_an_acknowledged_alert_waits_for_nobody(stores, clock):
     assert await stores.outbox.due({"socket"}) == ()
     await stores.outbox.retry(first.id, "socket", later)  # a try that was under way
     assert await stores.outbox.due({"socket"}) == ()
-    await stores.outbox.sent(first.id, "socket")
+    await stores.outbox.mark_sent(first.id, "socket")
     assert (await stores.outbox.alerts(2))[1].delivered["socket"] is DeliveryState.SENT
     newest = await stores.outbox.alerts(2)
     assert standing("socket", newest).waiting == 0
@@ -147,7 +147,7 @@ async def test_why_a_try_failed_and_when_the_next_one_is_stay_with_the_alert(sto
     assert stored.severity is AlertSeverity.WARNING
     minute = timedelta(minutes=1)
     await stores.outbox.retry(stored.id, "main", clock.now() + minute, "it is off")
-    await stores.outbox.sent(stored.id, "journal")
+    await stores.outbox.mark_sent(stored.id, "journal")
     (found,) = await stores.outbox.alerts(1)
     assert found.severity is AlertSeverity.WARNING
     journal, main = sorted(found.handovers, key=lambda one: one.sink)
@@ -172,7 +172,7 @@ async def test_what_is_held_waits_without_a_try_and_together_with_what_waits_alr
     second = await stores.outbox.put(alert("b", sinks=("hook", "main")))
     await stores.outbox.hold(second.id, "hook", clock.now() + timedelta(minutes=15))
     assert [d.sink for d in await stores.outbox.due()] == ["main"]
-    await stores.outbox.sent(second.id, "main")
+    await stores.outbox.mark_sent(second.id, "main")
     assert await stores.outbox.next_due() == clock.now() + timedelta(minutes=5)
     clock.jump(timedelta(minutes=5))
     assert [(d.alert.id, d.attempts) for d in await stores.outbox.due()] == [

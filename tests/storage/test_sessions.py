@@ -496,25 +496,6 @@ async def test_the_costs_of_a_deleted_session_stay_without_its_name(state_db, cl
     assert spent == {DELETED: 0.25, MAIN: 0.5}
 
 
-async def test_what_the_user_said_comes_without_answers_results_and_silent_turns(stores):
-    store = stores.sessions
-    await talk(store, "one", "first answer")
-    receipt = await store.receive(request("two", "m two"))
-    await store.begin(receipt.turn_id)
-    await store.append(
-        receipt.turn_id, NewRow(RowRole.ASSISTANT, (ToolUse("t1", "memory_read", {}),))
-    )
-    await store.append(receipt.turn_id, NewRow(RowRole.USER, (ToolResult("t1", "from a file"),)))
-    await store.notice(MAIN, "told", "alert")
-    silent = await store.receive(request("beat", "beat:1", origin=Origin.HEARTBEAT))
-    await store.begin(silent.turn_id)
-    found = await store.said(MAIN, 0, 10)
-    assert [(row.seq, row.text) for row in found] == [(1, "one"), (3, "two")]
-    assert await store.said(MAIN, 1, 10) == found[1:]
-    assert await store.said(MAIN, 0, 1) == found[:1]
-    assert await store.said(CHAT, 0, 10) == ()
-
-
 async def test_of_a_silent_turn_that_has_ended_no_row_and_no_call_is_left(state_db, clock):
     sessions, journal = SqliteSessions(state_db, clock), SqliteJournal(state_db)
 

@@ -164,7 +164,7 @@ async def test_a_damaged_charge_counts_but_is_not_listed(state_db, clock):
     await damage(state_db, "UPDATE charges SET origin = 'usfr' WHERE id = 1")
     assert len(await ledger.entries()) == 1
     assert await ledger.breakdown(clock.now()) == ((MAIN, Origin.USER, 2, 1.0),)
-    assert await ledger.spent(clock.now()) == (4, 2.0)
+    assert await ledger.spending(clock.now()) == (4, 2.0)
     assert told(ledger) == ["charge 1"]
 
 

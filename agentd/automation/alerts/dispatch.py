@@ -221,7 +221,7 @@ class Dispatcher:
         are recorded at the next try.
         """
         for delivery in taken:
-            await self._outbox.sent(delivery.alert.id, name)
+            await self._outbox.mark_sent(delivery.alert.id, name)
             self._taken[name].discard(delivery.alert.id)
             log.info("alert_sent", sink=name, alert=delivery.alert.id)
 

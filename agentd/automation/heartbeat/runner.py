@@ -172,7 +172,7 @@ class BeatRunner:
 
     async def _store(self, beat_id: int, sight: Snapshot, findings: Sequence[BeatFinding]) -> Beat:
         # All that was spent since then under this origin is this beat's: no other one runs now.
-        tokens, cost = await self._deps.ledger.spent(sight.view.now, Origin.HEARTBEAT)
+        tokens, cost = await self._deps.ledger.spending(sight.view.now, Origin.HEARTBEAT)
         deps = self._deps
         # The model's findings have been paid for, so on a full disk wait for space.
         beat, stored = await when_space(

@@ -191,7 +191,7 @@ class Questions:
 
     async def _ending(self, verdict: Verdict | Failed, began: datetime) -> Ending:
         # All that was spent since `began` is this question's: no other one runs at the time.
-        tokens, cost = await self._deps.ledger.spent(began, Origin.JOB)
+        tokens, cost = await self._deps.ledger.spending(began, Origin.JOB)
         match verdict:
             case Quiet(text):
                 outcome, reason = JobOutcome.QUIET, JobReason.ACK

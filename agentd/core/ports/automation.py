@@ -183,7 +183,7 @@ class Outbox(Protocol):
     async def next_due(self) -> datetime | None:
         """Return when the next delivery is to be tried; None if none is pending."""
 
-    async def sent(self, alert_id: int, sink: str) -> None:
+    async def mark_sent(self, alert_id: int, sink: str) -> None:
         """Record that the sink took the alert."""
 
     async def retry(

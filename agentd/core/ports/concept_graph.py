@@ -138,7 +138,7 @@ class GraphReader(Protocol):
 class EpisodeReader(Protocol):
     """Reads episodes: what was said, when, and in which context."""
 
-    async def held(self) -> Mapping[EpisodeHash, StoredEpisode]:
+    async def stored_episodes(self) -> Mapping[EpisodeHash, StoredEpisode]:
         """Return all episodes by hash, each with what tells whether it is still up to date."""
 
     async def said_on(self, day: date) -> Sequence[Relation]:
@@ -175,7 +175,7 @@ class GraphRecords(Protocol):
     promotions.
     """
 
-    async def kept(self) -> Sequence[KeptEpisode]:
+    async def kept_episodes(self) -> Sequence[KeptEpisode]:
         """Return all kept episodes, in the order in which they came."""
 
     async def keep(self, episodes: Sequence[KeptEpisode]) -> None:
@@ -193,7 +193,7 @@ class GraphRecords(Protocol):
         the deleted episodes.
         """
 
-    async def withdrawn(self) -> frozenset[str]:
+    async def withdrawn_names(self) -> frozenset[str]:
         """Return the names under which nothing is accepted again."""
 
     async def has_earlier(self) -> bool:

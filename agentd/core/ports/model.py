@@ -82,7 +82,7 @@ class Ledger(Protocol):
     ) -> None:
         """Record one model call; it replaces its reservation."""
 
-    async def spent(self, since: datetime, origin: Origin | None = None) -> tuple[int, float]:
+    async def spending(self, since: datetime, origin: Origin | None = None) -> tuple[int, float]:
         """Return total tokens and US dollars since then, of one origin or of all; reservations
         count.
         """

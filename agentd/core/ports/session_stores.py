@@ -79,11 +79,6 @@ class Transcripts(Protocol):
     async def recent(self, session: SessionKey, turns: int) -> tuple[Row, ...]:
         """Return the rows of the last `turns` turns and the notices between them, oldest first."""
 
-    async def said(self, session: SessionKey, after: int, limit: int) -> tuple[Row, ...]:
-        """Return the first `limit` rows after number `after` that the user wrote; none for an
-        unknown session.
-        """
-
     async def notice(self, session: SessionKey, text: str, tag: str) -> Row:
         """Add a notice row outside any turn."""
 

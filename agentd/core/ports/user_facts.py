@@ -56,10 +56,10 @@ class FactStore(Protocol):
         keyed hashes of what they said.
         """
 
-    async def buried(self) -> Mapping[bytes, datetime]:
+    async def tombstones(self) -> Mapping[bytes, datetime]:
         """Return the keyed hash of everything forgotten, with the time it was forgotten."""
 
-    async def parked(self) -> tuple[str, ...]:
+    async def parked_ids(self) -> tuple[str, ...]:
         """Return the ids of facts whose lines are gone from the page and about which the user has
         not answered.
         """
@@ -86,7 +86,7 @@ class ProposalStore(Protocol):
         one.
         """
 
-    async def answered(self) -> Mapping[str, bool]:
+    async def answers(self) -> Mapping[str, bool]:
         """Return for each fact the user has answered about whether he accepted."""
 
 

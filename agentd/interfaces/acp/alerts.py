@@ -79,4 +79,4 @@ class SocketAlerts:
             if not self._clients.showing:
                 return
             await self.send(alert)
-            await self._outbox.sent(alert.id, self.name)
+            await self._outbox.mark_sent(alert.id, self.name)

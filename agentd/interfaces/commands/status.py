@@ -124,8 +124,8 @@ class StatusCommands:
     async def _cost(self) -> dict[str, Any]:
         today = self._clock.now().astimezone(self._clock.zone)
         today = today.replace(hour=0, minute=0, second=0, microsecond=0)
-        today_tokens, today_usd = await self._parts.ledger.spent(today)
-        month_tokens, month_usd = await self._parts.ledger.spent(today.replace(day=1))
+        today_tokens, today_usd = await self._parts.ledger.spending(today)
+        month_tokens, month_usd = await self._parts.ledger.spending(today.replace(day=1))
         cached, read = await self._parts.ledger.cache_use(today.replace(day=1))
         parts = await self._parts.ledger.breakdown(today.replace(day=1))
         return {

@@ -148,7 +148,7 @@ class FactState:
         current = [fact.id for i in ids if (fact := known.current(i)) is not None]
         wanted = (*ids, *current, *named)
         said = await self._store.evidence(wanted) if wanted else {}
-        tombstones = Tombstones(self._digests, await self._store.buried())
+        tombstones = Tombstones(self._digests, await self._store.tombstones())
         return OperationContext(tombstones, self._new_id, self._clock.now(), said, session)
 
     async def rebuild(self) -> int:
@@ -160,7 +160,7 @@ class FactState:
             text, _ = await self._keeping.look()
             now = self._clock.now()
             page = settle_copies(await parse_page(text or ""), known, now)
-            parked = set(await self._store.parked())
+            parked = set(await self._store.parked_ids())
             keeps_all = text is None or bool(page.troubles())
 
             def work() -> tuple[Fact, ...]:
@@ -223,7 +223,7 @@ class FactState:
         been stored nevertheless.
         """
         before = self._known
-        facts, parked = await self._store.facts(), await self._store.parked()
+        facts, parked = await self._store.facts(), await self._store.parked_ids()
         known = await asyncio.to_thread(Known.of, facts, parked)
         if lost := [fact.id for fact in before if known.get(fact.id) is None]:
             await self._index.remove(lost)

@@ -161,7 +161,7 @@ class Proposals:
         state = _State(
             await asyncio.to_thread(Known.of, facts),
             await self._store.evidence(active) if active else {},
-            await self._answers.answered(),
+            await self._answers.answers(),
             {path: await self._view(path) for path in (USER, MEMORY)},
             self._clock.zone,
         )

@@ -209,7 +209,7 @@ class GraphKeeper:
         """Return the names of other agents' episodes that were withdrawn, or forgotten here, and
         are not accepted again. Raises StorageError.
         """
-        return await self._records.withdrawn()
+        return await self._records.withdrawn_names()
 
     async def receipts(self) -> Sequence[tuple[str, str, Record]]:
         """Return (teller, receipt, record) for everything others said that was entered in the
@@ -262,14 +262,16 @@ class GraphKeeper:
         self._failure = None
 
     async def _make_level(self, wanted: _Wanted) -> None:
-        held = await self._store.held()
+        held = await self._store.stored_episodes()
         gone = await asyncio.to_thread(wanted.gone, held)
         if gone:
             await self._journal.enter("removed", "\n".join(sorted(map(str, gone))).encode())
             async with self._text.changing(one.said for one in gone.values()):
                 await self._store.remove(sorted(gone))
             self._forgotten += sum(not wanted.forgotten.isdisjoint(o.refs) for o in gone.values())
-            held = await self._store.held()  # promotions were deleted with what they count
+            held = (
+                await self._store.stored_episodes()
+            )  # promotions were deleted with what they count
         if self._is_fed:
             fresh = await asyncio.to_thread(wanted.fresh, held, self._clock.now())
             await self._add_sayings(fresh)
@@ -314,7 +316,7 @@ class GraphKeeper:
 
     async def _read_kept(self) -> tuple[KeptRecords, ...]:
         if self._kept is None:
-            found = await self._records.kept()
+            found = await self._records.kept_episodes()
             self._kept = tuple(await asyncio.to_thread(read_rows, found))
         return self._kept
 

@@ -116,13 +116,15 @@ class GraphText:
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
         """Find out and note which days the block changes."""
-        before = await self._store.held()
+        before = await self._store.stored_episodes()
         async with self.changing([]), self._writing:
             due = await self._due()
             await self._notes.set_meta(_NOTE, "")
             yield
             if due is not None:
-                days = await asyncio.to_thread(_changed_days, before, await self._store.held())
+                days = await asyncio.to_thread(
+                    _changed_days, before, await self._store.stored_episodes()
+                )
                 await self._notes.set_meta(_NOTE, json.dumps(sorted(days | due)))
 
     async def write(self) -> None:
@@ -159,7 +161,7 @@ class GraphText:
     async def _write_all(self) -> WrittenGraph:
         await self._notes.set_meta(_NOTE, "")
         self._begin()
-        times = [one.said for one in (await self._store.held()).values()]
+        times = [one.said for one in (await self._store.stored_episodes()).values()]
         days = {_day(at) for at in times}
         for day in sorted(days):
             await self._write(day)

@@ -300,7 +300,7 @@ async def test_many_lines_gone_at_once_are_parked_and_answered(home):
     await home.book.accept_parked()
     assert len(home.forgotten.begun) == 3
     assert await home.book.parked() == ()
-    assert await home.store.parked() == ()
+    assert await home.store.parked_ids() == ()
     await home.check()
 
 
@@ -804,7 +804,7 @@ async def test_a_crash_between_page_and_rows_is_made_good(home, deed):
     assert sorted(await home.texts()) == sorted(active.get(deed, [TEA]))
     if deed in ("forget", "delete"):
         assert (home.forgotten.begun, home.forgotten.rounds) == ([BO], 1)
-        assert len(await home.store.buried()) == 1
+        assert len(await home.store.tombstones()) == 1
     else:
         assert home.forgotten.begun == []
     await home.check()
@@ -872,7 +872,7 @@ async def test_what_fails_while_it_is_taken_back_is_never_forgotten_for_it(home,
         home.opened()
     await home.book.sync()
     assert home.forgotten.begun == []
-    assert await home.store.buried() == {}
+    assert await home.store.tombstones() == {}
     words = {fact.text for fact in await home.book.all()}
     assert BO in words
     assert {fact.status for fact in await home.book.all()} <= {

@@ -141,10 +141,10 @@ class Refusing(SqliteFacts):
 
     is_broken = False
 
-    async def buried(self):
+    async def tombstones(self):
         if self.is_broken:
             raise StorageError("The disk refused.")
-        return await super().buried()
+        return await super().tombstones()
 
 
 async def test_a_page_that_cannot_be_taken_in_leaves_what_was_known_whole(home):

@@ -390,7 +390,7 @@ async def test_what_was_said_before_a_forgetting_stays_refused_and_what_is_said_
     [learned] = await home.learn(home.said(REX))
     assert learned.is_new
     assert learned.fact.id != rex
-    assert await home.store.buried() == {}
+    assert await home.store.tombstones() == {}
     assert home.book.not_kept == {"forgotten": 2}
     await home.check()
 
