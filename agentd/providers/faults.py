@@ -213,6 +213,7 @@ _BY_STATUS: Mapping[int, str] = {
     402: "billing",
     403: "forbidden",
     404: "not_found",
+    405: "not_found",
     408: "server_timeout",
     409: "conflict",
     413: "overflow",
@@ -234,6 +235,7 @@ _BY_TYPE: Mapping[str, str] = {
     "api_error": "server_error",
     "conflict_error": "conflict",
     "invalid_api_key": "auth",
+    "API_KEY_INVALID": "auth",
     "insufficient_quota": "billing",
     "billing_hard_limit_reached": "billing",
     "model_not_found": "not_found",
@@ -292,8 +294,9 @@ def kind_of(status: int, error_type: str, text: str) -> str:
     """
     if error_type in _BILLING_TYPES or (status == 429 and _SPENDING.search(text)):
         return "billing"
-    kind = _BY_STATUS.get(status) or _of_its_class(status, _BY_TYPE.get(error_type, ""))
-    if kind == "bad_request":
+    named = _BY_TYPE.get(error_type, "")
+    kind = "auth" if named == "auth" else _BY_STATUS.get(status) or _of_its_class(status, named)
+    if kind in ("bad_request", "server_error"):
         folded = text.casefold()
         if any(phrase in folded for phrase in _OVERFLOW_PHRASES):
             return "overflow"
@@ -371,7 +374,8 @@ def refusal_error(
     """
     if not (error_type.isidentifier() and len(error_type) <= 60):
         error_type = ""  # a single word of the service may be repeated, a sentence may not
-    kind, said = kind_of(status, error_type, text), spoken(text)
+    # What comes with 200 in place of an answer is a refusal without a status of its own.
+    kind, said = kind_of(400 if status == 200 else status, error_type, text), spoken(text)
     log.warning(
         "provider_refused",
         status=status,
@@ -382,8 +386,10 @@ def refusal_error(
     )
     detail = f"HTTP {status}" + (f", {error_type}" if error_type else "")
     error = failure(kind, detail, retry_after=retry_after(headers))
-    if kind in _OF_THE_REQUEST and (helps := " ".join(_helping(kind, said, body, cures))):
-        error.cure = f"{helps} {FAULTS[kind].cure}"
+    helps = list(_helping(kind, said, body, cures)) if kind in _OF_THE_REQUEST else []
+    if kind == "bad_request" and status == 200:
+        helps.append(FAULTS["not_found"].cure)  # so some answer what was never asked of them
+    error.cure = " ".join((*helps, FAULTS[kind].cure))
     if headers.get("x-should-retry") == "false":
         error.retryable = False
     return error
@@ -392,8 +398,8 @@ def refusal_error(
 def reported_fault(
     error_type: str, error: object, where: str, *, status: int = 200
 ) -> ProviderError:
-    """Return the error for an error object inside a stream, or in a response of status 200. The
-    `status` is the one that the object names, if it names one. `where` is added to the message.
+    """Return the error for an error object inside a stream. The `status` is the one that the object
+    names, if it names one. `where` is added to the message.
     """
     text = json.dumps(error)
     kind = kind_of(status, error_type, text)
@@ -436,7 +442,8 @@ def _helping(
     if _has_pictures(body):
         yield cures["images"]
     if kind == "bad_request":
-        named = (key for key in cures if key in body and re.search(rf"\b{key}\b", said))
+        names = ((key, key.removesuffix("s")) for key in cures if key in body)
+        named = (key for key, name in names if re.search(rf"\b{name}s?\b", said))
         yield from (cures[key] for key in named)
 
 

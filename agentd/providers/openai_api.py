@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from agentd.core.offloading import ROWS, offload
 from agentd.core.secrets import Secret
 from agentd.core.settings import OPENAI_URL
 from agentd.providers.faults import certificates, failure, refusal_error, unreachable
-from agentd.providers.openai_wire import cures, error_in, error_of, error_word
+from agentd.providers.openai_wire import cures, error_in, error_word, status_in
 from agentd.providers.provider_settings import ServiceSettings
 
 log = structlog.get_logger()
@@ -38,7 +38,8 @@ _MARK = b"\xef\xbb\xbf"
 async def data_of(pieces: AsyncIterable[bytes]) -> AsyncGenerator[str, None]:
     """Yield the data of each server-sent event in the bytes, parsed as the HTML standard asks;
     comments and other fields are left out. Lines end at LF, CR or CRLF only; other line separators
-    of Unicode are part of the data. Text after the last blank line is not an event.
+    of Unicode are part of the data. Text after the last blank line is an event only if its data is
+    whole JSON: some servers end without a blank line, and a broken connection may, too.
 
     Raises UnicodeDecodeError, and ProviderError (`bad_stream`) for an event of more than 4 MB.
     """
@@ -59,13 +60,19 @@ async def data_of(pieces: AsyncIterable[bytes]) -> AsyncGenerator[str, None]:
         del left[:begin]
         if len(left) > _LONGEST:
             raise failure("bad_stream", "an event without an end")
+    if _object(text := b"\n".join(_raw_data(bytes(left))).decode(errors="replace")) is not None:
+        yield text
 
 
 def _data(event: bytes) -> Iterator[str]:
+    return (value.decode() for value in _raw_data(event))
+
+
+def _raw_data(event: bytes) -> Iterator[bytes]:
     for line in _LINE_END.split(event):
         name, _, value = line.partition(b":")
         if name == b"data":
-            yield value.removeprefix(b" ").decode()
+            yield value.removeprefix(b" ")
 
 
 _CHATTY = ("httpx", "httpcore")
@@ -114,9 +121,7 @@ class OpenAIApi:
             async with self._client.stream("POST", self._url, content=content) as response:
                 if response.status_code != 200:
                     raise await self._refusal(response, body)
-                if "event-stream" not in response.headers.get("content-type", ""):
-                    raise await _no_stream(response)
-                async for data in data_of(response.aiter_bytes()):
+                async for data in self._answer(response, body):
                     yield data
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise failure(_network_kind(error)) from None
@@ -125,11 +130,46 @@ class OpenAIApi:
         except UnicodeDecodeError:  # the exception holds the bytes that were received
             raise failure("bad_stream", "no UTF-8") from None
 
+    async def _answer(
+        self, response: httpx.Response, body: dict[str, Any]
+    ) -> AsyncGenerator[str, None]:
+        """Yield the data of each event, or a whole answer that was not streamed as one. The body's
+        first character tells what it is, since many servers and proxies name another type.
+        """
+        pieces, begun = response.aiter_bytes(), b""
+        while not begun.strip() and (piece := await anext(pieces, None)) is not None:
+            begun += piece
+        first = begun.removeprefix(_MARK).lstrip()[:1]
+        if first == b"<":
+            raise failure("not_found", "a web page in place of an answer")
+        if first not in (b"{", b"["):
+            is_stream = "event-stream" in response.headers.get("content-type", "").lower()
+            async for data in data_of(_joined(begun, pieces)):
+                is_stream = True
+                yield data
+            if not is_stream:
+                raise failure("bad_stream", "no event stream")
+            return
+        text = await _text(_joined(begun, pieces), _LONGEST)
+        answer = _object(text)
+        if answer is None:
+            raise failure("bad_stream", "no event stream")
+        if error_in(answer) or "choices" not in answer:
+            raise self._refused(response, text, body)
+        yield json.dumps(answer)
+
     async def _refusal(self, response: httpx.Response, body: dict[str, Any]) -> ProviderError:
-        text = await _body(response)
-        word = error_word(_error(text))
+        return self._refused(response, await _text(response.aiter_bytes(), _LONGEST_BODY), body)
+
+    def _refused(self, response: httpx.Response, text: str, body: dict[str, Any]) -> ProviderError:
+        error, status = _error(text), response.status_code
         return refusal_error(
-            response.status_code, word, text, response.headers, body=body, cures=self._cures
+            status_in(error, status) if status == 200 else status,
+            error_word(error),
+            text,
+            response.headers,
+            body=body,
+            cures=self._cures,
         )
 
 
@@ -144,35 +184,42 @@ def _encode(body: dict[str, Any]) -> bytes:
         return _encode(strict.as_unicode(body))
 
 
-async def _no_stream(response: httpx.Response) -> ProviderError:
-    error = _error(await _body(response))
-    return error_of(error, "HTTP 200") if error else failure("bad_stream", "no event stream")
+async def _joined(begun: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield begun
+    async for piece in pieces:
+        yield piece
 
 
-async def _body(response: httpx.Response) -> str:
-    """Read the beginning of the body, at most 64 KB. A lost connection gives less, since the status
-    matters even without a body.
+async def _text(pieces: AsyncIterator[bytes], most: int) -> str:
+    """Read the beginning of the body, at most `most` bytes. A lost connection gives less, since the
+    status matters even without a body.
     """
     found = b""
     try:
-        async for piece in response.aiter_bytes():
+        async for piece in pieces:
             found += piece
-            if len(found) >= _LONGEST_BODY:
+            if len(found) >= most:
                 break
     except httpx.HTTPError:
         pass
-    return found[:_LONGEST_BODY].decode(errors="replace")
+    return found[:most].decode("utf-8-sig", errors="replace")
 
 
-def _error(text: str) -> object:
-    """Return the error object of a response body; None if there is none."""
+def _object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that a body is; None if it is none."""
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):
         return None
     if isinstance(body, list) and body:  # some gateways wrap it
         body = body[0]
-    return error_in(body) if isinstance(body, dict) else None
+    return body if isinstance(body, dict) else None
+
+
+def _error(text: str) -> object:
+    """Return the error object of a response body; None if there is none."""
+    body = _object(text)
+    return error_in(body) or body if body is not None else None
 
 
 def _network_kind(error: Exception) -> str:

@@ -517,13 +517,16 @@ def error_in(body: Json) -> object:
 
 
 def error_of(error: object, where: str) -> ProviderError:
-    """Return the error for an error object in a response of status 200; an HTTP status in its
-    `code` decides instead of the 200.
+    """Return the error for an error object inside a stream; an HTTP status in its `code` decides
+    instead of the 200.
     """
-    word = error_word(error)
+    return reported_fault(error_word(error), error, where, status=status_in(error, 200))
+
+
+def status_in(error: object, otherwise: int) -> int:
+    """Return the HTTP status that an error object has as its `code`, or `otherwise`."""
     code = error.get("code") if isinstance(error, dict) else None
-    status = code if isinstance(code, int) and 400 <= code < 600 else 200
-    return reported_fault(word, error, where, status=status)
+    return code if isinstance(code, int) and 400 <= code < 600 else otherwise
 
 
 def cures(table: str) -> dict[str, str]:
@@ -545,6 +548,7 @@ def cures(table: str) -> dict[str, str]:
         "stream_options": f"Set stream_options = false in {own} and restart agentd.",
         "parallel_tool_calls": f"Take parallel_tool_calls out of {own} and restart agentd.",
         "reasoning_effort": f'Set reasoning_effort = "" or a word that the server knows in {own}.',
+        "model": f"If it is the model's name that is refused, correct {table} model.",
         "tools": f"The model must be able to call tools: name another {table} model, or let the "
         "server offer them.",
         **other,
@@ -552,12 +556,17 @@ def cures(table: str) -> dict[str, str]:
 
 
 def error_word(error: object) -> str:
-    """Return the service's own word for an error, from its `code` and `type`: the first that
-    `faults` knows, else the first there is.
+    """Return the service's own word for an error, from its `code`, its `type` and the `reason` of
+    its details: the first that `faults` knows, else the first there is.
     """
     if not isinstance(error, dict):
         return ""
-    words = [w for key in ("code", "type") if isinstance(w := error.get(key), str)]
+    details = error.get("details")
+    places = [(error, "code"), (error, "type")]
+    places += (
+        [(d, "reason") for d in details if isinstance(d, dict)] if isinstance(details, list) else []
+    )
+    words = [w for place, key in places if isinstance(w := place.get(key), str)]
     return next((w for w in words if is_known(w)), words[0] if words else "")
 
 

@@ -131,7 +131,13 @@ def body(code=None, text="SENTINEL", kind="invalid_request_error"):
         (502, "<html>SENTINEL</html>", "server_error"),
         (200, body("insufficient_quota"), "billing"),
         (200, body(503), "overloaded"),
-        (200, {"choices": [{"message": {"content": "SENTINEL"}}]}, "bad_stream"),
+        (200, {"choices": [{"message": {"content": "SENTINEL"}}]}, "stream_cut"),
+        (200, {"error": "SENTINEL"}, "bad_request"),
+        (200, {"code": 20012, "message": "SENTINEL"}, "bad_request"),
+        (200, {"error": "too much for a context length of only 4096 tokens"}, "overflow"),
+        (400, [{"error": {"code": 400, "details": [{"reason": "API_KEY_INVALID"}]}}], "auth"),
+        (405, {"detail": "SENTINEL"}, "not_found"),
+        (500, body(text="exceeds the available context size", kind="server_error"), "overflow"),
         (200, "SENTINEL", "bad_stream"),
         (204, "", "server_error"),
     ],
@@ -143,6 +149,39 @@ async def test_the_services_own_words_decide_where_the_status_does_not(
     assert error.kind == kind
     assert isinstance(error, ContextOverflow) == (kind == "overflow")
     assert "SENTINEL" not in f"{error.message} {error.cure}"
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/json", "Text/Event-Stream", None])
+async def test_a_stream_is_known_by_its_first_character_whatever_its_type(key, hello, kind):
+    headers = {"content-type": kind} if kind else {}
+    text = recorded("text")
+    provider = answering(key, lambda _: httpx.Response(200, headers=headers, content=text))
+    async with provider:
+        answer = await ask(provider, hello)
+    assert answer.message.text == "Grüße! 日本 🍵."
+
+
+async def test_an_answer_that_was_not_streamed_is_taken(key, hello):
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    said = {"message": {"content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"}
+    whole = {"object": "chat.completion", "choices": [said], "usage": {"prompt_tokens": 9}}
+    provider = answering(key, lambda _: httpx.Response(200, json=whole))
+    async with provider:
+        answer = await ask(provider, hello)
+    assert [use.name for use in answer.message.tool_uses] == ["look"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("text/html", b" <!doctype html>"), ("application/json", b'{"error": "no such endpoint"}')],
+)
+async def test_what_is_no_model_is_told_by_its_address_and_not_asked_again(key, hello, kind, said):
+    headers = {"content-type": kind}
+    error = await error_of(
+        answering(key, lambda _: httpx.Response(200, headers=headers, content=said)), hello
+    )
+    assert not error.retryable
+    assert "base_url (with /v1" in error.cure
 
 
 async def test_a_spent_quota_is_not_tried_again_and_a_rate_limit_is(key, hello):

@@ -32,6 +32,8 @@ async def read(*pieces):
         (b"data: a\r\rdata: b\r\r\n", ["a", "b"]),
         (b"data: a\n\r\ndata: b\r\n\n", ["a", "b"]),
         (b"data: a\n\ndata: never ended\n", ["a"]),
+        (b'data: a\n\ndata: {"b": 1}', ["a", '{"b": 1}']),
+        (b'data: a\n\ndata: {"b": 1', ["a"]),
         (b"data: a\x0bb\x0cc\x1ed\xc2\x85e\n\n", ["a\x0bb\x0cc\x1ed\x85e"]),
         (b"", []),
     ],

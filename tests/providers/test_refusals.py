@@ -89,7 +89,7 @@ async def test_the_log_has_the_status_that_an_answer_reports_inside():
 async def test_an_answer_that_is_no_stream_is_not_written_into_the_log():
     said = {"choices": [{"message": {"content": "words of the model"}}]}
     error, lines = await refusal(asking(), 200, said)
-    assert (error.kind, lines) == ("bad_stream", [])
+    assert (error.kind, lines) == ("stream_cut", [])
 
 
 @pytest.mark.parametrize(
