@@ -1,16 +1,14 @@
 """Builds prompts from the workspace's text, the tools and the history.
 
-`build_prompt` is pure: equal rows always give equal messages, and stored rows are never changed.
-Text that belongs to one turn only (the time, retrieved memories) goes before the user's words of
-that turn, and the cache breakpoint goes before that message. Opaque blocks are sent whichever
-provider wrote them, because another provider may answer the next call; each provider leaves out the
-blocks of others.
+`PromptGatherer` gathers what stays the same during a turn, and `build_prompt`, which is pure, makes
+a call's prompt of it and the turn's rows. Text that belongs to one turn only (the time, retrieved
+memories) goes before the user's words of that turn, and the cache breakpoint goes before that
+message.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 
@@ -18,48 +16,28 @@ import structlog
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentd.core.clock import minute
 from agentd.core.compaction import Question
 from agentd.core.errors import AgentdError
 from agentd.core.health import Problem
-from agentd.core.message import Block, Image, Message, Role, Text, ToolResult
+from agentd.core.message import Role, Text
 from agentd.core.offloading import ROWS, offload
 from agentd.core.outside import without_outside_text
 from agentd.core.ports import Clock, ContextSource, Provider
 from agentd.core.prompt import ContextBlock, Prompt, ToolSpec
-from agentd.core.text import shorten
-from agentd.core.transcript import (
-    UNCHOSEN,
-    AvailableChoices,
-    Choices,
-    History,
-    Row,
-    RowRole,
-    opens_turn,
-)
+from agentd.core.transcript import UNCHOSEN, AvailableChoices, Choices, History, Row
 from agentd.core.turn import Origin, PromptScope, SessionKind, TurnRequest, kind_of
+from agentd.engine.rendering import (
+    RenderedPast,
+    clip_rows,
+    merge_neighbours,
+    render_past,
+    render_rows,
+)
 from agentd.engine.toolbox import Toolbox
 
 log = structlog.get_logger()
 
 _LONG_AGO = timedelta(minutes=5)
-ALERT_TAG = "alert"
-FAILURE_TAG = "failure"
-_TAG = re.compile(r"<(?=\s*+(?:/\s*+)?data)", re.IGNORECASE)
-_BLANK = "(a message without words)"
-_BEGINNING = "(The conversation begins here.)"
-
-
-class RenderedPast(Struct, frozen=True):
-    """The conversation before a turn, as the turn's calls carry it: `rows` are the rows of earlier
-    turns, notices included, `messages` are what the model reads of them, and `notices` are the
-    alerts after the last user row, which the model has not read yet.
-    """
-
-    rows: tuple[Row, ...] = ()
-    messages: tuple[Message, ...] = ()
-    notices: str = ""
-    is_tainted: bool = False  # the rows hold text from outside, or text derived from it
 
 
 class TurnPromptParts(Struct, frozen=True):
@@ -75,23 +53,6 @@ class TurnPromptParts(Struct, frozen=True):
     zone: tzinfo = UTC  # the owner's; all times in the prompt are in it
 
 
-def render_past(rows: Sequence[Row], summary: str = "", zone: tzinfo = UTC) -> RenderedPast:
-    """Return the rows before a turn, and the summary of what was before them, as messages with
-    times in `zone`.
-
-    Messages whose turn failed before the model said anything are left out: nobody waits for their
-    answer any more, and a service that refused one would refuse every later call.
-    """
-    kept = without_failed(rows)
-    messages = _messages(kept, zone)
-    if summary:
-        messages = _merge_neighbours([Message(Role.USER, (Text(_summary(summary)),)), *messages])
-    elif messages and messages[0].role is Role.ASSISTANT:  # an imported conversation may begin so
-        messages = [Message(Role.USER, (Text(_BEGINNING),)), *messages]
-    is_tainted = any(row.source.tainted and row.role.is_spoken for row in rows)
-    return RenderedPast(tuple(rows), tuple(messages), _open_notices(kept, zone), is_tainted)
-
-
 def build_prompt(
     context: TurnPromptParts, turn: Sequence[Row], *, clip_results: int | None = None
 ) -> Prompt:
@@ -99,11 +60,11 @@ def build_prompt(
     row first. With `clip_results` every tool result of this turn is cut to that many characters.
     """
     past = context.past.messages
-    rows = turn if clip_results is None else _clip_results(turn, clip_results)
-    now = _messages(rows, context.zone)
+    rows = turn if clip_results is None else clip_rows(turn, clip_results)
+    now = render_rows(rows, context.zone)
     prefix = tuple(Text(t) for t in (context.past.notices, context.volatile) if t)
     now[0] = replace(now[0], blocks=(*prefix, *now[0].blocks))
-    messages = _merge_neighbours([*past, *now])
+    messages = merge_neighbours([*past, *now])
     cached = len(past) - (1 if past and past[-1].role is Role.USER else 0)
     return Prompt(
         system=context.system,
@@ -127,97 +88,6 @@ def sent_line(sent: datetime) -> str:
         f"[This message was sent {sent:%A %Y-%m-%d %H:%M} {sent.tzname()}; it "
         "is answered only now.]"
     )
-
-
-def fence(label: str, text: str) -> str:
-    """Return text from elsewhere in a `<data>` element that names its source; the text cannot close
-    the element.
-    """
-    body = _TAG.sub("<\u200b", text)
-    return f'<data source="{label}">\n{body}\n</data>'
-
-
-def _messages(rows: Iterable[Row], zone: tzinfo) -> list[Message]:
-    messages: list[Message] = []
-    notices: list[str] = []
-    for row in rows:
-        if row.role is RowRole.NOTICE:
-            if row.tag.startswith(ALERT_TAG):
-                notices.append(_notice(row, zone))
-            continue
-        if row.role is RowRole.SUMMARY:
-            continue
-        blocks = tuple(b for b in row.blocks if not isinstance(b, Text) or b.text.strip())
-        if row.role is RowRole.USER and all(isinstance(b, Image) for b in blocks):
-            blocks = (*blocks, Text(_BLANK))
-        if notices and opens_turn(row):
-            blocks = (*(Text(n) for n in notices), *blocks)
-            notices = []
-        if blocks:
-            messages.append(Message(Role(row.role.value), blocks))
-    return _merge_neighbours(messages)
-
-
-def without_failed(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows without the messages whose only answer is a failure. Message and failure are
-    matched by turn id, because rows of other turns may stand between them. Copied rows have no turn
-    ids; there a failure belongs to the last message before it.
-    """
-    gone: set[int] = set()
-    turns: dict[int | None, list[Row]] = {}
-    for row in rows:
-        if row.role.is_spoken:
-            if row.turn_id is None and opens_turn(row):
-                turns.pop(None, None)
-            turns.setdefault(row.turn_id, []).append(row)
-        elif row.role is RowRole.NOTICE and row.tag == FAILURE_TAG:
-            turn = turns.pop(row.turn_id, [])
-            if not any(r.role is RowRole.ASSISTANT for r in turn):
-                gone |= {r.seq for r in turn}
-    return [row for row in rows if row.seq not in gone]
-
-
-def _open_notices(rows: Sequence[Row], zone: tzinfo) -> str:
-    """Return the alert notices after the last user row; they go before the new user message."""
-    found: list[str] = []
-    for row in reversed(rows):
-        if opens_turn(row):
-            break
-        if row.role is RowRole.NOTICE and row.tag.startswith(ALERT_TAG):
-            found.append(_notice(row, zone))
-    return "\n".join(reversed(found))
-
-
-def _notice(row: Row, zone: tzinfo) -> str:
-    return fence(f"agentd alert of {minute(row.at, zone)}, shown to the user", row.text)
-
-
-def _summary(summary: str) -> str:
-    return fence("agentd, summary of the conversation before this point", summary)
-
-
-def _merge_neighbours(messages: Iterable[Message]) -> list[Message]:
-    """Join neighbouring messages of one role into one, as the API reads them anyway."""
-    merged: list[Message] = []
-    for message in messages:
-        if merged and merged[-1].role is message.role:
-            merged[-1] = Message(message.role, (*merged[-1].blocks, *message.blocks))
-        else:
-            merged.append(message)
-    return merged
-
-
-def _clip_results(rows: Sequence[Row], limit: int) -> list[Row]:
-    return [replace(r, blocks=tuple(clip(b, limit) for b in r.blocks)) for r in rows]
-
-
-def clip(block: Block, limit: int) -> Block:
-    """Return a tool result cut to `limit` characters, with a note about the cut; any other block
-    unchanged.
-    """
-    if not isinstance(block, ToolResult) or len(block.text) <= limit:
-        return block
-    return replace(block, text=shorten(block.text, limit, "to make room"))
 
 
 class Instructions(Struct, frozen=True):

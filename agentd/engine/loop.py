@@ -23,12 +23,7 @@ from itertools import count
 from msgspec.structs import replace
 
 from agentd.core.errors import ProviderError, ShuttingDown
-from agentd.core.event import (
-    AnswerDelayed,
-    AnswerRetracted,
-    TextChunk,
-    ThoughtChunk,
-)
+from agentd.core.event import AnswerDelayed, AnswerRetracted, TextChunk, ThoughtChunk
 from agentd.core.failpoints import hit
 from agentd.core.message import Block, Role, Text, ToolUse
 from agentd.core.offloading import ROWS, offload
@@ -49,10 +44,11 @@ from agentd.core.transcript import NewRow, Row, RowRole
 from agentd.core.turn import Failure, StopReason, Turn
 from agentd.engine.budget import Charges
 from agentd.engine.calls import Calls
-from agentd.engine.context import FAILURE_TAG, build_prompt
+from agentd.engine.context import build_prompt
 from agentd.engine.durable import when_space, write_beside
 from agentd.engine.progress import Progress
 from agentd.engine.queue import Interrupted
+from agentd.engine.rendering import FAILURE_TAG
 from agentd.engine.toolbox import Toolbox
 from agentd.engine.workers import Stopping
 

@@ -23,12 +23,7 @@ from agentd.core.turn import Origin, Receipt, SessionKey, Turn, TurnRequest, Tur
 from agentd.engine.context_room import ContextRoom
 from agentd.engine.outage import Outage, OutagePlace, ServiceAway
 from agentd.engine.progress import log_context, log_fields
-from agentd.engine.queue import (
-    Interrupted,
-    SessionQueue,
-    Submission,
-    Ticket,
-)
+from agentd.engine.queue import Interrupted, SessionQueue, Submission, Ticket
 from agentd.engine.recovery import Recovery
 from agentd.engine.session_contexts import SessionContexts
 from agentd.engine.turn import TurnExecution

@@ -23,7 +23,8 @@ from agentd.core.outside import from_outside, is_marked, replace_spans, without_
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import MAIN, TurnRequest
 from agentd.engine.compaction.extract import wanted_identifiers
-from agentd.engine.context import TurnPromptParts, build_prompt, render_past
+from agentd.engine.context import TurnPromptParts, build_prompt
+from agentd.engine.rendering import render_past
 from agentd.testing import check_messages
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)

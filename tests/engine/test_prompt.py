@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from agentd.core.message import Image, OpaqueBlock, Text, ToolResult, ToolUse
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import MAIN, TurnRequest
-from agentd.engine.context import TurnPromptParts, build_prompt, render_past
+from agentd.engine.context import TurnPromptParts, build_prompt
+from agentd.engine.rendering import render_past
 from agentd.testing import FakeClock, check_messages
 
 AT = FakeClock().now()

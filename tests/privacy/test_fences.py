@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentd.core.message import Role
 from agentd.core.prompt import Prompt
 from agentd.core.turn import MAIN
-from agentd.engine.context import fence
+from agentd.engine.rendering import fence
 from agentd.interfaces.tools.fence import in_backticks
 from agentd.workspace import injection
 from agentd.workspace.injection import PromptRoom, Section

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from agentd.core.message import Text
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import SessionKey, TurnRequest
-from agentd.engine.context import TurnPromptParts, build_prompt, render_past
+from agentd.engine.context import TurnPromptParts, build_prompt
+from agentd.engine.rendering import render_past
 from agentd.interfaces.acp.declared import methods
 from agentd.interfaces.acp.importer import Importer
 from agentd.interfaces.commands.sessions import SESSIONS, SessionCommands

@@ -35,7 +35,7 @@ from agentd.core.turn import OTHERS, Origin, PromptScope, SessionKind, TurnReque
 from agentd.core.verdict import Alarm
 from agentd.core.watch import MOST_CALLS, WatchedCall, WatchedEntry, answers, changes, merge_answers
 from agentd.engine.background_turn import TOOLS, compose, run_background_turn
-from agentd.engine.context import fence
+from agentd.engine.rendering import fence
 
 log = structlog.get_logger()
 

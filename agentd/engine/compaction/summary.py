@@ -20,7 +20,7 @@ from agentd.core.turn import Origin, SessionKey
 from agentd.engine import tokens
 from agentd.engine.compaction.extract import absent, extract, shorten_to_tokens, wanted_identifiers
 from agentd.engine.completion import Completion, Completions
-from agentd.engine.context import clip, fence
+from agentd.engine.rendering import clip, fence
 
 log = structlog.get_logger()
 

@@ -31,7 +31,7 @@ from agentd.core.paths import prompt
 from agentd.core.ports import Clock, FactStore
 from agentd.core.turn import Origin
 from agentd.engine.completion import Completions
-from agentd.engine.context import fence
+from agentd.engine.rendering import fence
 from agentd.engine.workers import DailyWorker
 from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.changes import LISTED, REVIEW

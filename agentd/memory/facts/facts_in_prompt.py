@@ -22,7 +22,7 @@ from agentd.core.ports import Clock, FactIndex, Facts
 from agentd.core.prompt import ContextBlock, Rank
 from agentd.core.turn import Origin, PromptScope, SessionKey, SessionKind, TurnRequest
 from agentd.engine import tokens
-from agentd.engine.context import fence
+from agentd.engine.rendering import fence
 from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.links import FactChain, FactLinks
 from agentd.memory.facts.wire import day, fact_line, in_line

@@ -26,7 +26,7 @@ from agentd.core.errors import AgentdError, ProviderError
 from agentd.core.paths import prompt
 from agentd.core.ports import Clock
 from agentd.core.spans import Span, merge_spans
-from agentd.engine.context import fence
+from agentd.engine.rendering import fence
 from agentd.engine.tokens import of_text
 from agentd.memory.facts.candidates import Candidate, words_of, words_with
 from agentd.memory.facts.model_answer import number, objects

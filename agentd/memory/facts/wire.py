@@ -29,7 +29,7 @@ from agentd.core.outside import replace_spans
 from agentd.core.spans import Span
 from agentd.core.times import FIRST_YEAR, LAST_YEAR
 from agentd.core.turn import SessionKey
-from agentd.engine.context import fence
+from agentd.engine.rendering import fence
 from agentd.memory.facts.model_answer import line, number, objects
 from agentd.memory.facts.quotes import Searched, is_short
 

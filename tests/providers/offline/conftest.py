@@ -19,7 +19,8 @@ from agentd.core.prompt import AnswerCompleted, Effect, ModelStop, Prompt, TextD
 from agentd.core.tool import Approval, ToolCall, ToolOutput
 from agentd.core.transcript import NewRow, Row, RowRole
 from agentd.core.turn import Origin, SessionKey, SessionKind, StopReason, Turn, TurnRequest, kind_of
-from agentd.engine.context import TurnPromptParts, build_prompt, clock_line, fence, render_past
+from agentd.engine.context import TurnPromptParts, build_prompt, clock_line
+from agentd.engine.rendering import fence, render_past
 from agentd.interfaces.tools.memory_read import MemoryRead
 from agentd.interfaces.tools.memory_search import MemorySearch
 from agentd.interfaces.tools.memory_tree import MemoryTree

@@ -9,7 +9,8 @@ from agentd.core.prompt import Effect, Prompt, ToolSpec
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import Origin, SessionKey, TurnRequest
 from agentd.core.verdict import is_no_reply
-from agentd.engine.context import TurnPromptParts, build_prompt, render_past
+from agentd.engine.context import TurnPromptParts, build_prompt
+from agentd.engine.rendering import render_past
 from agentd.memory.flush import flush_prompt
 from agentd.memory.settings import MemoryFlushSettings
 

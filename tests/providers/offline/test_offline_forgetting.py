@@ -9,7 +9,7 @@ import pytest
 from agentd.core.message import user
 from agentd.core.prompt import Prompt
 from agentd.core.turn import Origin
-from agentd.engine.context import fence
+from agentd.engine.rendering import fence
 from agentd.providers.offline import forgetting
 from tests.growth import QUADRATIC, growth
 

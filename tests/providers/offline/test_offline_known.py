@@ -7,7 +7,7 @@ import pytest
 from agentd.core.message import Message, Role, Text, ToolResult, ToolUse, assistant, user
 from agentd.core.prompt import Effect, Prompt, ToolSpec
 from agentd.core.turn import Origin
-from agentd.engine.context import fence
+from agentd.engine.rendering import fence
 from agentd.providers.offline import chat, conversation, fact_answers, flush
 from agentd.providers.offline.conversation import FinalText, OfflineCall
 from tests.providers.offline.conftest import fact_lines

@@ -11,7 +11,7 @@ import pytest
 from agentd.core.message import user
 from agentd.core.prompt import Prompt
 from agentd.core.turn import Origin
-from agentd.engine.context import fence
+from agentd.engine.rendering import fence
 from agentd.providers.offline import learning
 from agentd.providers.offline.conversation import entries, fence_content
 from tests.growth import QUADRATIC, growth
