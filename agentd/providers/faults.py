@@ -442,9 +442,14 @@ def _helping(
     if _has_pictures(body):
         yield cures["images"]
     if kind == "bad_request":
-        names = ((key, key.removesuffix("s")) for key in cures if key in body)
-        named = (key for key, name in names if re.search(rf"\b{name}s?\b", said))
-        yield from (cures[key] for key in named)
+        named = named_keys(said, body)
+        yield from (cure for key, cure in cures.items() if key in named)
+
+
+def named_keys(said: str, body: Mapping[str, Any]) -> frozenset[str]:
+    """Return the keys of the request `body` that a service's words name, in singular or plural."""
+    names = ((key, key.removesuffix("s")) for key in body)
+    return frozenset(key for key, name in names if re.search(rf"\b{name}s?\b", said))
 
 
 def _has_pictures(body: Mapping[str, Any]) -> bool:

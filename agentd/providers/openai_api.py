@@ -21,8 +21,15 @@ from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.secrets import Secret
 from agentd.core.settings import OPENAI_URL
-from agentd.providers.faults import certificates, failure, refusal_error, unreachable
-from agentd.providers.openai_wire import cures, error_in, error_word, status_in
+from agentd.providers.faults import certificates, failure, named_keys, refusal_error, unreachable
+from agentd.providers.openai_wire import (
+    cures,
+    error_in,
+    error_word,
+    status_in,
+    unasked_keys,
+    without,
+)
 from agentd.providers.provider_settings import ServiceSettings
 
 log = structlog.get_logger()
@@ -77,10 +84,14 @@ def _raw_data(event: bytes) -> Iterator[bytes]:
 
 _CHATTY = ("httpx", "httpcore")
 _LONGEST_BODY = 65_536  # bytes of an error's body that are read
+_REFUSALS = frozenset({400, 422})  # statuses of a refusal that may be due to a key of the request
 
 
 class OpenAIApi:
-    """One client with its connection pool."""
+    """One client with its connection pool, which learns what the server does not take: a key of the
+    request that no setting asks for, and that a refusal names, is left out of later requests if the
+    server then answers.
+    """
 
     def __init__(
         self,
@@ -91,6 +102,8 @@ class OpenAIApi:
         for name in _CHATTY:  # below this level they write addresses and headers into the log
             logging.getLogger(name).setLevel(logging.WARNING)
         self._cures = cures(settings.table)
+        self._unasked = unasked_keys(settings.capabilities)
+        self._left_out: frozenset[str] = frozenset()
         self._url = f"{settings.base_url.rstrip('/') or OPENAI_URL}/chat/completions"
         headers = {"accept": "text/event-stream", "content-type": "application/json"}
         if secret is not None:
@@ -116,13 +129,24 @@ class OpenAIApi:
         every failure of the service or of the connection. Defects before the request is sent, such
         as a body that cannot be encoded, are raised as they are.
         """
-        content = await offload(len(body["messages"]), partial(_encode, body), light=ROWS)
+        left_out, first = self._left_out, None
         try:
-            async with self._client.stream("POST", self._url, content=content) as response:
-                if response.status_code != 200:
-                    raise await self._refusal(response, body)
-                async for data in self._answer(response, body):
-                    yield data
+            while True:
+                sent = without(body, left_out)
+                content = await offload(len(body["messages"]), partial(_encode, sent), light=ROWS)
+                async with self._client.stream("POST", self._url, content=content) as response:
+                    if response.status_code == 200:
+                        self._learn(left_out)
+                        async for data in self._answer(response, sent):
+                            yield data
+                        return
+                    said = await _text(response.aiter_bytes(), _LONGEST_BODY)
+                is_refusal = response.status_code in _REFUSALS
+                named = self._unasked & named_keys(said, sent) if is_refusal else frozenset()
+                first = first if first and is_refusal else (response, said, sent)
+                if not named:
+                    raise self._refused(*first)
+                left_out |= named
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise failure(_network_kind(error)) from None
         except httpx.InvalidURL:
@@ -158,8 +182,10 @@ class OpenAIApi:
             raise self._refused(response, text, body)
         yield json.dumps(answer)
 
-    async def _refusal(self, response: httpx.Response, body: dict[str, Any]) -> ProviderError:
-        return self._refused(response, await _text(response.aiter_bytes(), _LONGEST_BODY), body)
+    def _learn(self, left_out: frozenset[str]) -> None:
+        if left_out != self._left_out:
+            log.info("request_keys_left_out", keys=sorted(left_out))
+            self._left_out = left_out
 
     def _refused(self, response: httpx.Response, text: str, body: dict[str, Any]) -> ProviderError:
         error, status = _error(text), response.status_code

@@ -34,7 +34,7 @@ from agentd.core.strict import as_unicode
 from agentd.core.turn import Usage
 from agentd.providers.faults import failure, is_known, reported_fault
 from agentd.providers.pictures import NO_PICTURES, Pictures, blind
-from agentd.providers.provider_settings import ServiceSettings
+from agentd.providers.provider_settings import Capabilities, ServiceSettings
 from agentd.providers.received import (
     Arguments,
     TextStream,
@@ -77,6 +77,22 @@ def request_body(
             body["parallel_tool_calls"] = can.parallel_tool_calls
     body["messages"] = list(_messages(prompt, settings, pictures))
     return body
+
+
+_INSTEAD = {"max_completion_tokens": "max_tokens"}
+
+
+def unasked_keys(can: Capabilities) -> frozenset[str]:
+    """Return the keys of a request that are sent by default, not because a setting says so."""
+    given = {"stream_options": "stream_options", can.max_tokens_field: "max_tokens_field"}
+    unset = (key for key, field in given.items() if field not in can.model_fields_set)
+    return frozenset({"tool_choice", *unset})
+
+
+def without(body: Json, left_out: frozenset[str]) -> Json:
+    """Return the body without these keys. The limit of the answer gets its older name instead."""
+    kept = {k: v for k, v in body.items() if k not in left_out}
+    return {**{_INSTEAD[k]: body[k] for k in _INSTEAD.keys() & left_out & body.keys()}, **kept}
 
 
 def service_of(settings: ServiceSettings) -> str:

@@ -151,6 +151,56 @@ async def test_the_services_own_words_decide_where_the_status_does_not(
     assert "SENTINEL" not in f"{error.message} {error.cure}"
 
 
+def choosy(*unknown):
+    """A server that refuses a request with a key that it does not know, and what it was sent."""
+    sent = []
+
+    def answer(request):
+        asked = json.loads(request.content)
+        sent.append(asked)
+        key = next((key for key in unknown if key in asked), None)
+        if key is None:
+            return streaming(request)
+        return httpx.Response(400, json=body(text=f"Unrecognized request argument: {key}"))
+
+    return answer, sent
+
+
+async def test_a_key_that_no_setting_asks_for_and_that_is_refused_is_left_out_from_then_on(
+    key, hello
+):
+    server, sent = choosy("stream_options", "max_completion_tokens")
+    async with answering(key, server) as provider:
+        await ask(provider, hello)
+        await ask(provider, hello)
+    assert len(sent) == 4  # the first call takes three requests, the second one
+    for request in sent[2:]:
+        assert (request["max_tokens"], "stream_options" in request) == (8192, False)
+
+
+async def test_a_key_that_a_setting_asks_for_stays_and_the_refusal_is_told(key, hello):
+    server, sent = choosy("stream_options")
+    error = await error_of(answering(key, server, capabilities={"stream_options": True}), hello)
+    assert (error.kind, len(sent)) == ("bad_request", 1)
+    assert "stream_options = false" in error.cure
+
+
+async def test_a_request_that_is_refused_for_its_values_stays_what_it_was(key, hello):
+    sent = []
+
+    def refusing(request):
+        sent.append(json.loads(request.content))
+        name = "max_tokens" if "max_tokens" in sent[-1] else "max_completion_tokens"
+        return httpx.Response(400, json=body(text=f"{name} must be at most 4096"))
+
+    async with answering(key, refusing) as provider:
+        for _ in range(2):
+            with pytest.raises(ProviderError) as caught:
+                await ask(provider, hello)
+    assert ["max_tokens" in s for s in sent] == [False, True] * 2
+    assert "max_completion_tokens" in caught.value.cure
+
+
 @pytest.mark.parametrize("kind", ["text/plain", "application/json", "Text/Event-Stream", None])
 async def test_a_stream_is_known_by_its_first_character_whatever_its_type(key, hello, kind):
     headers = {"content-type": kind} if kind else {}
