@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import TypeVar
 
 LIGHT = 32 * 1024  # characters that may be processed on the event loop
-ROWS = 500  # rows of a conversation that may be processed on the event loop
+_ROWS = 500  # rows of a conversation that may be processed on the event loop
 
 _T = TypeVar("_T")
 
@@ -18,6 +18,13 @@ async def offload(size: int, work: Callable[[], _T], *, light: int = LIGHT) -> _
     Raises what `work` raises.
     """
     return work() if size <= light else await asyncio.to_thread(work)
+
+
+async def offload_rows(rows: Sized, work: Callable[[], _T]) -> _T:
+    """Return the result of `work` on all rows of a conversation, or on as many messages or parts of
+    a page; it runs in a thread if they are many. Raises what `work` raises.
+    """
+    return await offload(len(rows), work, light=_ROWS)
 
 
 async def to_the_end(work: Callable[[], _T]) -> _T:

@@ -243,6 +243,10 @@ class History(Struct, frozen=True):
         newest = (row for row in reversed(self.rows) if row.usage and row.seq > self.swapped_at)
         return next((row.usage.total_tokens for row in newest if row.usage), 0)
 
+    def without_turns(self, turns: frozenset[int]) -> History:
+        """Return the history without the rows of these turns."""
+        return replace(self, rows=tuple(r for r in self.rows if r.turn_id not in turns))
+
 
 class SessionInfo(Struct, frozen=True):
     """One line of `agentd sessions list`."""

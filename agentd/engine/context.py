@@ -20,7 +20,7 @@ from agentd.core.compaction import Question
 from agentd.core.errors import AgentdError
 from agentd.core.health import Problem
 from agentd.core.message import Role, Text
-from agentd.core.offloading import ROWS, offload
+from agentd.core.offloading import offload_rows
 from agentd.core.outside import without_outside_text
 from agentd.core.ports import Clock, ContextSource, Provider
 from agentd.core.prompt import ContextBlock, Prompt, ToolSpec
@@ -186,10 +186,8 @@ class PromptGatherer:
         said = self._instructions.text_for(request, tools) if base is None else base.strip()
         blocks = await self._blocks(request, without)
         stable = (b.text for b in sorted(blocks, key=lambda b: b.rank) if b.stable and b.text)
-        rendered = await offload(
-            len(past.rows),
-            partial(render_past, past.rows, past.summary, self._clock.zone),
-            light=ROWS,
+        rendered = await offload_rows(
+            past.rows, partial(render_past, past.rows, past.summary, self._clock.zone)
         )
         now = self._clock.now().astimezone(self._clock.zone)
         loose = [b.text for b in blocks if not b.stable]

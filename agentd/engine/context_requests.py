@@ -8,11 +8,12 @@ from typing import Any
 from agentd.core.compaction import CompactionReport, Trigger
 from agentd.core.errors import Busy, NotFound
 from agentd.core.failpoints import hit
+from agentd.core.offloading import offload_rows
 from agentd.core.ports import Clock, SessionStore
 from agentd.core.prompt import Prompt
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import SessionKey, TurnRequest
-from agentd.engine.compaction.manager import Compaction, off_loop
+from agentd.engine.compaction.manager import Compaction
 from agentd.engine.context import PromptGatherer, build_prompt
 from agentd.engine.context_room import ContextRoom
 from agentd.engine.queue import SessionQueue
@@ -83,8 +84,8 @@ class ContextRequests:
         history = await self._contexts.read_between_turns(session)
         used = await self._contexts.measured(history)
         limits = self._compaction.limits
-        need = await off_loop(
-            history, lambda: self._compaction.need(history, used, Trigger.THRESHOLD)
+        need = await offload_rows(
+            history.rows, lambda: self._compaction.need(history, used, Trigger.THRESHOLD)
         )
         uncovered = [r for r in history.rows if r.seq > history.covered_to]
         return {

@@ -12,12 +12,13 @@ from agentd.core.compaction import CompactionReport, Trigger
 from agentd.core.errors import AgentdError, ShuttingDown, StorageError
 from agentd.core.event import NoticeGiven
 from agentd.core.message import Block
+from agentd.core.offloading import offload_rows
 from agentd.core.ports import Clock, EventSink, SessionStore
 from agentd.core.transcript import History, Row, RowRole, SessionInfo
 from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
 from agentd.engine import tokens
 from agentd.engine.approvals import Grants
-from agentd.engine.compaction.manager import Compaction, off_loop
+from agentd.engine.compaction.manager import Compaction
 from agentd.engine.compaction.replacement import EXTRACTED
 from agentd.engine.context import TurnPromptParts
 from agentd.engine.durable import when_space
@@ -57,6 +58,7 @@ class ContextRoom:
         self._store = store
         self._contexts = contexts
         self._compaction = compaction
+        self._limits = compaction.limits
         self._questions = questions
         self._events = events
         self._clock = clock
@@ -92,7 +94,7 @@ class ContextRoom:
         compaction runs in the background, so does a turn whose context is longer than two windows:
         it runs on an excerpt (`fitting`), and room is made after it.
         """
-        limits = self._compaction.limits
+        limits = self._limits
         if self._is_over(past):
             return Trigger.IDLE
         if self._contexts.known(request.session).is_refused and not self._background:
@@ -115,7 +117,7 @@ class ContextRoom:
         used = await self._contexts.measured(past, request.blocks)
         if self._fits(used) and not past.left_out:
             return past
-        part = await off_loop(past, partial(self._compaction.excerpt, past, used))
+        part = await offload_rows(past.rows, partial(self._compaction.excerpt, past, used))
         if part is not past:
             log.info("context_excerpted", session=past.session, tokens=used)
             self._contexts.state(past.session).is_owed = True
@@ -128,7 +130,7 @@ class ContextRoom:
         rows that it carried; None if nothing more can be left out. Nothing is stored: a service
         that refuses every prompt must not cost the session its context.
         """
-        part = await off_loop(past, partial(self._compaction.shorter, past, carried))
+        part = await offload_rows(past.rows, partial(self._compaction.shorter, past, carried))
         if part is past:
             return None
         log.info("context_excerpted", session=past.session, tokens=tokens.of_rows(part.rows))
@@ -149,7 +151,7 @@ class ContextRoom:
         """
         answered = turn.stop_reason is StopReason.END_TURN
         used = turn.usage.total_tokens
-        is_small = 0 < used < self._compaction.limits.flush_at
+        is_small = 0 < used < self._limits.flush_at
         return answered and is_small and not self._contexts.known(turn.session).is_owed
 
     async def ahead(self, session: SessionKey, trigger: Trigger) -> None:
@@ -174,7 +176,9 @@ class ContextRoom:
             trigger = Trigger.OVERFLOW
         history = await self._contexts.read_between_turns(session)
         used = await self._contexts.measured(history)
-        need = await off_loop(history, lambda: self._compaction.need(history, used, trigger))
+        need = await offload_rows(
+            history.rows, lambda: self._compaction.need(history, used, trigger)
+        )
         is_due = need.flush or need.cut or history.flush_due
         if not self._background or not is_due:
             return
@@ -232,8 +236,7 @@ class ContextRoom:
 
     def _fits(self, used: int) -> bool:
         """Whether a request of `used` tokens leaves at least half of the reserve for its answer."""
-        limits = self._compaction.limits
-        return used < (limits.compact_at + limits.window) // 2
+        return used < (self._limits.compact_at + self._limits.window) // 2
 
     def _is_over(self, past: History) -> bool:
         """Whether the session has been idle for `idle_reset`, so that the next message begins a new

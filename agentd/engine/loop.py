@@ -26,7 +26,7 @@ from agentd.core.errors import ProviderError, ShuttingDown
 from agentd.core.event import AnswerDelayed, AnswerRetracted, TextChunk, ThoughtChunk
 from agentd.core.failpoints import hit
 from agentd.core.message import Block, Role, Text, ToolUse
-from agentd.core.offloading import ROWS, offload
+from agentd.core.offloading import offload_rows
 from agentd.core.ports import Clock, Inbox, Journal, Provider
 from agentd.core.prompt import (
     AnswerCompleted,
@@ -187,7 +187,7 @@ class TurnLoop:
     async def _stream(self, progress: Progress) -> AnswerCompleted:
         rows = tuple(progress.rows)
         build = partial(build_prompt, progress.context, rows, clip_results=progress.clip)
-        prompt = await offload(len(rows), build, light=ROWS)
+        prompt = await offload_rows(rows, build)
         if progress.model_calls >= self._max_model_calls and progress.model_calls > 1:
             prompt = _last(prompt)
         progress.shown.clear()

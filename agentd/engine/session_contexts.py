@@ -9,11 +9,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentd.core.message import Block
+from agentd.core.offloading import offload_rows
 from agentd.core.ports import Clock, Contexts
 from agentd.core.transcript import History
 from agentd.core.turn import SessionKey
 from agentd.engine import tokens
-from agentd.engine.compaction.manager import off_loop, without_turns
 from agentd.engine.context import TurnPromptParts
 from agentd.engine.durable import when_space
 
@@ -73,13 +73,13 @@ class SessionContexts:
         self.state(session).is_owed = history.flush_due or history.is_excerpted
         self._set_basis(session, turn_id, history.generation)
         unended = self.unfinished(session) | {turn_id}
-        return await off_loop(history, lambda: without_turns(history, unended))
+        return await offload_rows(history.rows, lambda: history.without_turns(unended))
 
     async def read_between_turns(self, session: SessionKey) -> History:
         """Return the session's context: what has ended by now. Raises StorageError."""
         unended = self.unfinished(session)
         whole = await self._store.load(session)
-        return await off_loop(whole, lambda: without_turns(whole, unended))
+        return await offload_rows(whole.rows, lambda: whole.without_turns(unended))
 
     def carry_part(self, session: SessionKey, turn_id: int) -> None:
         """Remember that the turn runs on a part of its context, so that its usage does not tell how
@@ -100,7 +100,7 @@ class SessionContexts:
         """Return the estimated tokens of the session's next request over this context, with
         `incoming` as the user's new message.
         """
-        return await off_loop(history, lambda: self.measure(history, incoming))
+        return await offload_rows(history.rows, lambda: self.measure(history, incoming))
 
     def measure(self, history: History, incoming: Sequence[Block]) -> int:
         """Return what `measured` returns, from any thread. The usage of a turn does not count if

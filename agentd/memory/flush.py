@@ -15,7 +15,7 @@ from agentd.core import failpoints
 from agentd.core.compaction import Answer, CompactionPlan, Question
 from agentd.core.errors import AgentdError, ProviderError, ShuttingDown
 from agentd.core.message import BY_OWNER, Block, Image, Text, ToolResult, ToolUse
-from agentd.core.offloading import ROWS, offload
+from agentd.core.offloading import offload_rows
 from agentd.core.outside import from_outside, without_outside_text
 from agentd.core.paths import prompt
 from agentd.core.ports import Clock, Contexts
@@ -129,7 +129,7 @@ class MemoryFlush:
             new = [row for row in rows if row.seq > last]
             return (*split(old, budget), *split(new, budget))
 
-        return await offload(len(rows), parts, light=ROWS)
+        return await offload_rows(rows, parts)
 
     async def _try(
         self, plan: CompactionPlan, part: FlushPart, failures: int, ask: Ask
@@ -143,10 +143,8 @@ class MemoryFlush:
         again = f"#{tries + 1}" if tries else ""
         key = f"{_key(plan.session)}{part.name}"
         rows = part.rows
-        clean, outside = await offload(
-            len(rows),
-            lambda: (without_outside_text(plan.session, rows), from_outside(rows)),
-            light=ROWS,
+        clean, outside = await offload_rows(
+            rows, lambda: (without_outside_text(plan.session, rows), from_outside(rows))
         )
         saved, reason = await self._ask_model(plan, clean, f"{key}{again}", "", ask)
         if saved and outside:

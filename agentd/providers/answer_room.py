@@ -8,7 +8,7 @@ from math import ceil
 
 from msgspec.structs import replace
 
-from agentd.core.offloading import ROWS, offload
+from agentd.core.offloading import offload_rows
 from agentd.core.ports import Provider
 from agentd.core.prompt import Prompt, ProviderEvent, closing
 from agentd.engine import tokens
@@ -44,9 +44,7 @@ class AnswerRoom:
         """Yield the wrapped provider's events for the prompt with its answer limited."""
         wanted = prompt.max_tokens or self._max_tokens
         if _SMALL * wanted > self._window:
-            used = await offload(
-                len(prompt.messages), partial(tokens.of_prompt, prompt), light=ROWS
-            )
+            used = await offload_rows(prompt.messages, partial(tokens.of_prompt, prompt))
             room = max(self._window - ceil(_MARGIN * used), _LEAST)
             prompt = replace(prompt, max_tokens=min(wanted, room))
         async with closing(self._inner.stream(prompt)) as events:

@@ -20,7 +20,7 @@ from pydantic_core import to_json
 
 from agentd.core import strict
 from agentd.core.errors import ProviderError
-from agentd.core.offloading import ROWS, offload
+from agentd.core.offloading import offload, offload_rows
 from agentd.core.secrets import Secret
 from agentd.providers.faults import certificates, failure, refusal_error, unreachable
 from agentd.providers.pictures import blind
@@ -70,8 +70,8 @@ class AnthropicApi:
         every failure of the service or of the connection. Defects before the request is sent, such
         as a body that cannot be encoded, are raised as they are.
         """
-        count, encode = len(body["messages"]), partial(_encode, {**body, "stream": True})
-        content = await offload(count, encode, light=ROWS)
+        encode = partial(_encode, {**body, "stream": True})
+        content = await offload_rows(body["messages"], encode)
         try:
             stream = await self._client.post(
                 "/v1/messages",

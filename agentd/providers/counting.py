@@ -10,7 +10,7 @@ import structlog
 from msgspec.structs import replace
 
 from agentd.core.message import Image, Text, ToolResult
-from agentd.core.offloading import ROWS, offload
+from agentd.core.offloading import offload_rows
 from agentd.core.prompt import Prompt
 from agentd.core.turn import Usage
 from agentd.engine import tokens
@@ -42,10 +42,8 @@ class TokenCounts:
         """
         if told is not None and _is_usual(told, _letters(prompt), written):
             return told
-        return await offload(
-            len(prompt.messages),
-            lambda: self._used(prompt, told, written, max_tokens),
-            light=ROWS,
+        return await offload_rows(
+            prompt.messages, lambda: self._used(prompt, told, written, max_tokens)
         )
 
     def _used(self, prompt: Prompt, told: Usage | None, written: int, max_tokens: int) -> Usage:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from agentd.core.errors import BudgetReached, ProviderError, StorageError
 from agentd.core.money import Cap
-from agentd.core.offloading import ROWS, offload
+from agentd.core.offloading import offload_rows
 from agentd.core.ports import Clock, Ledger, Provider
 from agentd.core.prompt import (
     AnswerBegun,
@@ -141,4 +141,4 @@ def most_of(input_tokens: int, max_tokens: int) -> Usage:
 
 
 async def _prompt_tokens(prompt: Prompt) -> int:
-    return await offload(len(prompt.messages), partial(tokens.of_prompt, prompt), light=ROWS)
+    return await offload_rows(prompt.messages, partial(tokens.of_prompt, prompt))

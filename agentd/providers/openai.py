@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from agentd.core.errors import ProviderError
-from agentd.core.offloading import ROWS, offload
+from agentd.core.offloading import offload, offload_rows
 from agentd.core.ports import Blobs
 from agentd.core.prompt import AnswerBegun, Prompt, ProviderEvent
 from agentd.core.secrets import Secret
@@ -86,7 +86,7 @@ class OpenAIProvider:
             think_tags=self._settings.capabilities.think_tags,
         )
         build = partial(request_body, seen, self._settings, model, pictures)
-        body = await offload(len(seen.messages), build, light=ROWS)
+        body = await offload_rows(seen.messages, build)
         try:
             async with contextlib.aclosing(self._stream_events(api, body, assembly)) as heard:
                 async for shown in heard:

@@ -18,7 +18,7 @@ import structlog
 
 from agentd.core import strict
 from agentd.core.errors import ProviderError
-from agentd.core.offloading import ROWS, offload
+from agentd.core.offloading import offload_rows
 from agentd.core.secrets import Secret
 from agentd.core.settings import OPENAI_URL
 from agentd.providers.faults import certificates, failure, named_keys, refusal_error, unreachable
@@ -133,7 +133,7 @@ class OpenAIApi:
         try:
             while True:
                 sent = without(body, left_out)
-                content = await offload(len(body["messages"]), partial(_encode, sent), light=ROWS)
+                content = await offload_rows(body["messages"], partial(_encode, sent))
                 async with self._client.stream("POST", self._url, content=content) as response:
                     if response.status_code == 200:
                         self._learn(left_out)

@@ -19,7 +19,7 @@ from agentd.core.alert import AlertSeverity, NewAlert, Recipients, alert_digest
 from agentd.core.beat import Beat, BeatFinding, Outcome, Reason, finding_of
 from agentd.core.checklist import LOOK, Checklist, ChecklistEntry, Item, item_hashes
 from agentd.core.errors import WorkspaceError
-from agentd.core.offloading import ROWS, offload
+from agentd.core.offloading import offload_rows
 from agentd.core.turn import MAIN, Origin, PromptScope, SessionKey, TurnRequest
 from agentd.core.verdict import Alarm
 from agentd.core.watch import WatchedEntry
@@ -61,7 +61,7 @@ class BeatRunner:
         """
         checklist = sight.view.checklist
         items = checklist.items if force else run.due
-        due = await offload(len(checklist.parts), lambda: checklist.work(items), light=ROWS)
+        due = await offload_rows(checklist.parts, lambda: checklist.work(items))
         watches = await self.watches(checklist)
         findings: list[BeatFinding] = []
         if not due or any(entry.hash not in watches for entry in due):
@@ -120,9 +120,7 @@ class BeatRunner:
         view, settings, sink = sight.view, self._settings, BeatSink()
         checklist, zone = view.checklist, view.hours.zone
         items = [entry.item for entry in due if entry.item is not None]
-        matter = await offload(
-            len(checklist.parts), lambda: checklist.text(items, without=watches), light=ROWS
-        )
+        matter = await offload_rows(checklist.parts, lambda: checklist.text(items, without=watches))
         request = TurnRequest(
             session=self.session,
             text=compose(self._prompt, "HEARTBEAT.md", matter, view.now, zone),

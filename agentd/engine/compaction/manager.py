@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from math import ceil
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakValueDictionary
 
 import structlog
@@ -22,7 +22,7 @@ from agentd.core.compaction import Answer, CompactionPlan, CompactionReport, Que
 from agentd.core.errors import ProviderError, ShuttingDown
 from agentd.core.failpoints import hit
 from agentd.core.health import Problem
-from agentd.core.offloading import ROWS, offload
+from agentd.core.offloading import offload_rows
 from agentd.core.outside import without_outside_text
 from agentd.core.ports import Clock, CompactionHook, SessionStore
 from agentd.core.transcript import (
@@ -43,7 +43,6 @@ from agentd.engine.durable import when_space
 
 log = structlog.get_logger()
 Ask = Callable[[Question], Awaitable[Answer]]
-T = TypeVar("T")
 
 _EXCERPTED = 1000  # rows that an excerpt summarises at most, the newest ones
 _CUTS = frozenset({Trigger.THRESHOLD, Trigger.OVERFLOW, Trigger.MANUAL, Trigger.NEW, Trigger.IDLE})
@@ -202,14 +201,14 @@ class Compaction:
             waiting = unfinished()
             whole = await self._load(session)
             waiting |= unfinished()  # one may have come meanwhile
-            history = await off_loop(whole, lambda: without_turns(whole, waiting))
-            used = await off_loop(history, lambda: measure(history))
-            need = await off_loop(history, lambda: self.need(history, used, trigger))
+            history = await offload_rows(whole.rows, lambda: whole.without_turns(waiting))
+            used = await offload_rows(history.rows, lambda: measure(history))
+            need = await offload_rows(history.rows, lambda: self.need(history, used, trigger))
             again = await self._again(history, trigger)
             if not need.flush and not need.cut and not again:
                 return CompactionReport(False, False, need.reason, used, used)
-            plan = await off_loop(
-                whole,
+            plan = await offload_rows(
+                whole.rows,
                 lambda: self._plan(history, trigger, need, first_apart(whole, history), wish),
             )
             try:
@@ -223,7 +222,7 @@ class Compaction:
             after, saving = used, cut.saving
             if cut.compacted:
                 left = await self._load(session)
-                after = await off_loop(left, lambda: measure(left))
+                after = await offload_rows(left.rows, lambda: measure(left))
             count = await self._count_unsaved(session) if saving.failure else 0
             why = saving.failure if count else ""
             report = CompactionReport(
@@ -361,7 +360,7 @@ class Compaction:
         """
         reason = "not_covered"
         rows = plan.uncovered
-        used = await offload(len(rows), lambda: tokens.of_rows(rows), light=ROWS)
+        used = await offload_rows(rows, lambda: tokens.of_rows(rows))
         windows = max(1, ceil(used / self._limits.window))
         limit = self._settings.hook_timeout.total_seconds() * windows
         for hook in self._hooks:
@@ -428,16 +427,6 @@ class Compaction:
             **report.as_json(),
         }
         log.info("room_made", **self.last)
-
-
-async def off_loop(history: History, work: Callable[[], T]) -> T:
-    """Return the result of work on all rows of a context; with many rows it runs in a thread."""
-    return await offload(len(history.rows), work, light=ROWS)
-
-
-def without_turns(history: History, turns: frozenset[int]) -> History:
-    """Return the history without the rows of these turns."""
-    return replace(history, rows=tuple(r for r in history.rows if r.turn_id not in turns))
 
 
 def _carries_outside(history: History) -> bool:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from agentd.core.compaction import CompactionPlan, Trigger
 from agentd.core.errors import ProviderError
 from agentd.core.health import Problem
-from agentd.core.offloading import ROWS, offload
+from agentd.core.offloading import offload_rows
 from agentd.core.outside import from_outside, without_outside_text
 from agentd.core.ports import Clock, SessionStore
 from agentd.core.times import format_duration
@@ -199,7 +199,7 @@ async def _apart(plan: CompactionPlan) -> tuple[tuple[Row, ...], tuple[Row, ...]
     def parted() -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         return without_outside_text(plan.session, plan.old), from_outside(spoken(plan.old))
 
-    return await offload(len(plan.old), parted, light=ROWS)
+    return await offload_rows(plan.old, parted)
 
 
 def spoken(rows: Iterable[Row]) -> list[Row]:
