@@ -64,6 +64,17 @@ class BudgetSettings(Settings):
         500_000, ge=0, description="tokens that reading facts may use in a day; 0: no limit"
     )
 
+
+class Budget:
+    """The prices and limits in force."""
+
+    def __init__(self, settings: BudgetSettings) -> None:
+        self._settings = settings
+
+    def adopt(self, settings: BudgetSettings) -> None:
+        """Use other prices and limits from now on."""
+        self._settings = settings
+
     def price(self, model: str, usage: Usage) -> float:
         """Return the US dollars that a call cost; 0 for a model without a price."""
         price = self._price_of(model)
@@ -81,64 +92,35 @@ class BudgetSettings(Settings):
         """Return the models without a price if a limit in US dollars is set: the limit could not be
         kept for them.
         """
-        limited = self.daily_usd or self.monthly_usd or self.heartbeat_daily_usd
+        limits = self._settings
+        limited = limits.daily_usd or limits.monthly_usd or limits.heartbeat_daily_usd
         return tuple(m for m in models if self._price_of(m) is None) if limited else ()
-
-    def _price_of(self, model: str) -> TokenPrice | None:
-        """Return the price under the longest configured name that `model` begins with, because
-        services append dates to names; None if there is none.
-        """
-        names = [name for name in self.prices if model.startswith(name)]
-        return self.prices[max(names, key=len)] if names else None
 
     def caps(self, now: datetime, origin: Origin) -> tuple[Cap, ...]:
         """Return the limits on a call of `origin`. `now` is the owner's local time: days and months
         begin at his midnight.
         """
+        limits = self._settings
         day = now.replace(hour=0, minute=0, second=0, microsecond=0)
         caps = [
-            Cap("daily_usd", day, usd=self.daily_usd or None),
-            Cap("monthly_usd", day.replace(day=1), usd=self.monthly_usd or None),
+            Cap("daily_usd", day, usd=limits.daily_usd or None),
+            Cap("monthly_usd", day.replace(day=1), usd=limits.monthly_usd or None),
         ]
         if origin is Origin.HEARTBEAT:
-            caps += [
-                Cap("heartbeat_daily_usd", day, self.heartbeat_daily_usd or None, None, origin),
-                Cap(
-                    "heartbeat_daily_tokens", day, None, self.heartbeat_daily_tokens or None, origin
-                ),
-            ]
+            usd, most = limits.heartbeat_daily_usd or None, limits.heartbeat_daily_tokens or None
+            caps.append(Cap("heartbeat_daily_usd", day, usd, None, origin))
+            caps.append(Cap("heartbeat_daily_tokens", day, None, most, origin))
         if origin is Origin.EXTRACTION:
-            caps.append(
-                Cap("facts_daily_tokens", day, None, self.facts_daily_tokens or None, origin)
-            )
+            most = limits.facts_daily_tokens or None
+            caps.append(Cap("facts_daily_tokens", day, None, most, origin))
         return tuple(c for c in caps if c.usd is not None or c.tokens is not None)
 
-
-class Budget:
-    """The prices and limits in force."""
-
-    def __init__(self, settings: BudgetSettings) -> None:
-        self._settings = settings
-
-    def adopt(self, settings: BudgetSettings) -> None:
-        """Use other prices and limits from now on."""
-        self._settings = settings
-
-    def price(self, model: str, usage: Usage) -> float:
-        """Return the US dollars that a call cost; 0 for a model without a price."""
-        return self._settings.price(model, usage)
-
-    def charged_as(self, answered: str, asked: str) -> str:
-        """Return the name under which a call is priced; see `BudgetSettings.charged_as`."""
-        return self._settings.charged_as(answered, asked)
-
-    def unpriced(self, models: Iterable[str]) -> tuple[str, ...]:
-        """Return the models without a price if one is needed; see `BudgetSettings.unpriced`."""
-        return self._settings.unpriced(models)
-
-    def caps(self, now: datetime, origin: Origin) -> tuple[Cap, ...]:
-        """Return the limits on a call of `origin` at `now`, the owner's local time."""
-        return self._settings.caps(now, origin)
+    def _price_of(self, model: str) -> TokenPrice | None:
+        """Return the price under the longest configured name that `model` begins with, because
+        services append dates to names; None if there is none.
+        """
+        names = [name for name in self._settings.prices if model.startswith(name)]
+        return self._settings.prices[max(names, key=len)] if names else None
 
 
 class Charges(Struct, frozen=True):
@@ -185,7 +167,7 @@ class OriginBudget:
 
     def __init__(
         self,
-        limits: BudgetSettings | Budget,
+        limits: Budget,
         ledger: Ledger,
         clock: Clock,
         origin: Origin,

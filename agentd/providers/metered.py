@@ -28,7 +28,7 @@ from agentd.core.prompt import (
 )
 from agentd.core.turn import SessionKey, Usage
 from agentd.engine import tokens
-from agentd.engine.budget import Budget, BudgetSettings
+from agentd.engine.budget import Budget
 from agentd.providers.faults import failure
 
 log = structlog.get_logger()
@@ -44,7 +44,7 @@ class MeteredProvider:
         self,
         provider: Provider,
         ledger: Ledger,
-        limits: BudgetSettings | Budget,
+        limits: Budget,
         clock: Clock,
         max_tokens: int,
     ) -> None:

@@ -22,7 +22,7 @@ from agentd.core.prompt import (
     closing,
 )
 from agentd.core.turn import MAIN, Origin, Usage
-from agentd.engine.budget import BudgetSettings, OriginBudget
+from agentd.engine.budget import Budget, BudgetSettings, OriginBudget
 from agentd.engine.queue import Interrupt, Interrupted
 from agentd.providers.metered import MeteredProvider
 from agentd.storage.ledger import SqliteLedger
@@ -34,12 +34,12 @@ PRICES = {"m": {"input": 10.0, "output": 50.0}}
 HELLO = Prompt((), (user("hello " * 100),), model="m-20261122")
 
 
-def budget(**limits: object) -> BudgetSettings:
-    return BudgetSettings.model_validate({"prices": PRICES, **limits})
+def budget(**limits: object) -> Budget:
+    return Budget(BudgetSettings.model_validate({"prices": PRICES, **limits}))
 
 
 async def ask(
-    metered: MeteredProvider, ledger, settings: BudgetSettings, prompt: Prompt = HELLO
+    metered: MeteredProvider, ledger, settings: Budget, prompt: Prompt = HELLO
 ) -> AnswerCompleted:
     """One call, charged as the engine does it."""
     async with closing(metered.stream(prompt)) as events:

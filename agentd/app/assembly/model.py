@@ -16,7 +16,7 @@ from agentd.core.errors import ConfigError
 from agentd.core.paths import DaemonPaths
 from agentd.core.ports import Provider
 from agentd.core.turn import Usage
-from agentd.engine.budget import Charges
+from agentd.engine.budget import Budget, Charges
 from agentd.engine.completion import Completions
 from agentd.engine.workers import CoalescingWorker
 from agentd.providers import assembly
@@ -54,7 +54,7 @@ def build_completions(runtime: RuntimeContext, stores: Stores, model: ProviderMo
     if there is a limit in dollars and the price of the cheap model is unknown.
     """
     cheap = model.choices[0].cheap_model
-    known = "" if runtime.config.budget.unpriced([cheap]) else cheap
+    known = "" if runtime.budget.unpriced([cheap]) else cheap
     return Completions(
         model.provider,
         Charges(stores.ledger, runtime.clock, runtime.budget.price),
@@ -105,7 +105,7 @@ def check_prices(config: Config, choices: Sequence[ProviderChoice]) -> None:
         config.facts.extraction_model,
     )
     others = (*silent, *config.provider.models)
-    if paid and (missing := config.budget.unpriced(filter(None, (*paid, *others)))):
+    if paid and (missing := Budget(config.budget).unpriced(filter(None, (*paid, *others)))):
         raise ConfigError(
             f"[budget] has a limit in dollars, but no price for {', '.join(missing)}",
             cure=f'add [budget.prices."{missing[0]}"] with input and output, or take the limit out',
