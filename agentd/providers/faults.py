@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import structlog
@@ -446,9 +446,9 @@ def _helping(
         yield from (cure for key, cure in cures.items() if key in named)
 
 
-def named_keys(said: str, body: Mapping[str, Any]) -> frozenset[str]:
-    """Return the keys of the request `body` that a service's words name, in singular or plural."""
-    names = ((key, key.removesuffix("s")) for key in body)
+def named_keys(said: str, keys: Iterable[str]) -> frozenset[str]:
+    """Return the keys of a request that a service's words name, in singular or plural."""
+    names = ((key, key.removesuffix("s")) for key in keys)
     return frozenset(key for key, name in names if re.search(rf"\b{name}s?\b", said))
 
 

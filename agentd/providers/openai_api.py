@@ -21,14 +21,15 @@ from agentd.core.errors import ProviderError
 from agentd.core.offloading import offload_rows
 from agentd.core.secrets import Secret
 from agentd.core.settings import OPENAI_URL
-from agentd.providers.faults import certificates, failure, named_keys, refusal_error, unreachable
+from agentd.providers.faults import certificates, failure, refusal_error, unreachable
 from agentd.providers.openai_wire import (
+    adapted,
     cures,
     error_in,
     error_word,
     status_in,
     unasked_keys,
-    without,
+    wishes,
 )
 from agentd.providers.provider_settings import ServiceSettings
 
@@ -84,13 +85,12 @@ def _raw_data(event: bytes) -> Iterator[bytes]:
 
 _CHATTY = ("httpx", "httpcore")
 _LONGEST_BODY = 65_536  # bytes of an error's body that are read
-_REFUSALS = frozenset({400, 422})  # statuses of a refusal that may be due to a key of the request
+_REFUSALS = frozenset({400, 422, 500})  # statuses under which a request's form is refused
 
 
 class OpenAIApi:
-    """One client with its connection pool, which learns what the server does not take: a key of the
-    request that no setting asks for, and that a refusal names, is left out of later requests if the
-    server then answers.
+    """One client with its connection pool, which learns what the server wants otherwise: what a
+    refusal names is changed (see `wishes`), for later requests too if the server then answers.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class OpenAIApi:
             logging.getLogger(name).setLevel(logging.WARNING)
         self._cures = cures(settings.table)
         self._unasked = unasked_keys(settings.capabilities)
-        self._left_out: frozenset[str] = frozenset()
+        self._wanted: frozenset[str] = frozenset()
         self._url = f"{settings.base_url.rstrip('/') or OPENAI_URL}/chat/completions"
         headers = {"accept": "text/event-stream", "content-type": "application/json"}
         if secret is not None:
@@ -129,24 +129,24 @@ class OpenAIApi:
         every failure of the service or of the connection. Defects before the request is sent, such
         as a body that cannot be encoded, are raised as they are.
         """
-        left_out, first = self._left_out, None
+        wanted, first = self._wanted, None
         try:
             while True:
-                sent = without(body, left_out)
+                sent = await offload_rows(body["messages"], partial(adapted, body, wanted))
                 content = await offload_rows(body["messages"], partial(_encode, sent))
                 async with self._client.stream("POST", self._url, content=content) as response:
                     if response.status_code == 200:
-                        self._learn(left_out)
+                        self._learn(wanted)
                         async for data in self._answer(response, sent):
                             yield data
                         return
                     said = await _text(response.aiter_bytes(), _LONGEST_BODY)
                 is_refusal = response.status_code in _REFUSALS
-                named = self._unasked & named_keys(said, sent) if is_refusal else frozenset()
+                more = wishes(said, sent, self._unasked) - wanted if is_refusal else None
                 first = first if first and is_refusal else (response, said, sent)
-                if not named:
+                if not more:
                     raise self._refused(*first)
-                left_out |= named
+                wanted |= more
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise failure(_network_kind(error)) from None
         except httpx.InvalidURL:
@@ -182,10 +182,10 @@ class OpenAIApi:
             raise self._refused(response, text, body)
         yield json.dumps(answer)
 
-    def _learn(self, left_out: frozenset[str]) -> None:
-        if left_out != self._left_out:
-            log.info("request_keys_left_out", keys=sorted(left_out))
-            self._left_out = left_out
+    def _learn(self, wanted: frozenset[str]) -> None:
+        if wanted != self._wanted:
+            log.info("request_adapted", wanted=sorted(wanted))
+            self._wanted = wanted
 
     def _refused(self, response: httpx.Response, text: str, body: dict[str, Any]) -> ProviderError:
         error, status = _error(text), response.status_code

@@ -32,7 +32,7 @@ from agentd.core.prompt import (
 from agentd.core.settings import OPENAI_URL
 from agentd.core.strict import as_unicode
 from agentd.core.turn import Usage
-from agentd.providers.faults import failure, is_known, reported_fault
+from agentd.providers.faults import failure, is_known, named_keys, reported_fault
 from agentd.providers.pictures import NO_PICTURES, Pictures, blind
 from agentd.providers.provider_settings import Capabilities, ServiceSettings
 from agentd.providers.received import (
@@ -42,6 +42,7 @@ from agentd.providers.received import (
     call_id,
     call_name,
     model_name,
+    short_id,
     token_count,
     tool_call,
     tool_name,
@@ -79,6 +80,7 @@ def request_body(
     return body
 
 
+_THOUGHTS = ("reasoning_content", "reasoning")  # servers differ; some send both, with the same text
 _INSTEAD = {"max_completion_tokens": "max_tokens"}
 
 
@@ -89,10 +91,42 @@ def unasked_keys(can: Capabilities) -> frozenset[str]:
     return frozenset({"tool_choice", *unset})
 
 
-def without(body: Json, left_out: frozenset[str]) -> Json:
-    """Return the body without these keys. The limit of the answer gets its older name instead."""
-    kept = {k: v for k, v in body.items() if k not in left_out}
-    return {**{_INSTEAD[k]: body[k] for k in _INSTEAD.keys() & left_out & body.keys()}, **kept}
+def wishes(said: str, body: Json, unasked: frozenset[str]) -> frozenset[str]:
+    """Return what a service that refused the body may want otherwise, by what its words quote: keys
+    of `unasked` that it does not know, reasoning that it misses at the assistant's messages, and
+    `id` for ids of tool calls that it does not take.
+    """
+    told = [m for m in body["messages"] if m["role"] == "assistant"]
+    ids = (call["id"] for m in told for call in m.get("tool_calls", ()))
+    missed = {k for k in named_keys(said, _THOUGHTS) if any(k not in m for m in told)}
+    return (
+        (unasked & named_keys(said, body))
+        | missed
+        | ({"id"} if any(map(said.count, ids)) else set())
+    )
+
+
+def adapted(body: Json, wanted: frozenset[str]) -> Json:
+    """Return the body as a service wants it that has such `wishes`. The limit of the answer gets
+    its older name where the newer one is not known.
+    """
+    kept = {k: v for k, v in body.items() if k not in wanted}
+    changed = {_INSTEAD[k]: body[k] for k in _INSTEAD.keys() & wanted & body.keys()}
+    if lacking := wanted.intersection((*_THOUGHTS, "id")):
+        changed["messages"] = [_adapted_message(m, lacking) for m in body["messages"]]
+    return {**kept, **changed}
+
+
+def _adapted_message(message: Json, wanted: frozenset[str]) -> Json:
+    said = dict(message)
+    if said["role"] == "assistant":
+        said = {**dict.fromkeys(wanted.intersection(_THOUGHTS), ""), **said}
+    if "id" in wanted:
+        if "tool_call_id" in said:
+            said["tool_call_id"] = short_id(said["tool_call_id"])
+        if "tool_calls" in said:
+            said["tool_calls"] = [{**c, "id": short_id(c["id"])} for c in said["tool_calls"]]
+    return said
 
 
 def service_of(settings: ServiceSettings) -> str:
@@ -282,7 +316,6 @@ _STOPS = {
     "model_length": ModelStop.MAX_TOKENS,
 }
 _FAILED = {"error": "server_error", "insufficient_system_resource": "overloaded"}
-_THOUGHTS = ("reasoning_content", "reasoning")  # servers differ; some send both, with the same text
 _DETAILS = "reasoning_details"  # a list that holds the same text, signed or encrypted
 _OF_A_CALL = frozenset({"index", "id", "type", "function"})
 

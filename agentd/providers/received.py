@@ -38,6 +38,11 @@ def call_id(id_: str, *, strict: bool) -> str:
     return "call_" + hashlib.sha256(id_.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
+def short_id(id_: str) -> str:
+    """Return a digest of the id as nine letters and digits, which every service takes."""
+    return hashlib.sha256(id_.encode("utf-8", "surrogatepass")).hexdigest()[:9]
+
+
 def call_name(name: str) -> str:
     """Return the name of a called tool, shortened, and with `_` for characters that services refuse
     in names.

@@ -12,7 +12,7 @@ import pytest
 from llmock.scenarios import Fail
 
 from agentd.core.errors import ContextOverflow, ProviderError
-from agentd.core.message import Message, Role, ToolResult, user
+from agentd.core.message import Message, Role, Text, ToolResult, ToolUse, user
 from agentd.core.prompt import AnswerCompleted, Effect, ModelStop, Prompt, ToolSpec
 from agentd.providers.openai import OpenAIProvider
 from agentd.providers.provider_settings import ServiceSettings
@@ -183,6 +183,57 @@ async def test_a_key_that_a_setting_asks_for_stays_and_the_refusal_is_told(key, 
     error = await error_of(answering(key, server, capabilities={"stream_options": True}), hello)
     assert (error.kind, len(sent)) == ("bad_request", 1)
     assert "stream_options = false" in error.cure
+
+
+CALLED = Prompt(
+    (),
+    (
+        user("Look"),
+        Message(Role.ASSISTANT, (ToolUse("call_0fypS1hVX", "look", {}),)),
+        Message(Role.USER, (ToolResult("call_0fypS1hVX", "dust"),)),
+        Message(Role.ASSISTANT, (Text("Dust."),)),
+        user("And?"),
+    ),
+    (TOOL,),
+)
+
+
+async def test_reasoning_that_a_service_misses_is_sent_empty_from_then_on(key):
+    sent = []
+
+    def thinking(request):
+        sent.append(
+            [m for m in json.loads(request.content)["messages"] if m["role"] == "assistant"]
+        )
+        if all("reasoning_content" in message for message in sent[-1]):
+            return streaming(request)
+        text = "The `reasoning_content` in the thinking mode must be passed back to the API."
+        return httpx.Response(400, json=body(text=text))
+
+    async with answering(key, thinking) as provider:
+        await ask(provider, CALLED)
+        await ask(provider, CALLED)
+    assert len(sent) == 3
+    assert [message["reasoning_content"] for message in sent[-1]] == ["", ""]
+
+
+@pytest.mark.parametrize("status", [400, 500])
+async def test_ids_that_a_service_quotes_in_a_refusal_are_made_shorter_from_then_on(key, status):
+    sent = []
+
+    def strict(request):
+        _, asked, told, *_ = json.loads(request.content)["messages"]
+        sent.append(asked["tool_calls"][0]["id"])
+        assert told["tool_call_id"] == sent[-1]
+        if len(sent[-1]) == 9 and sent[-1].isalnum():
+            return streaming(request)
+        text = f"Tool call id was {sent[-1]} but must be a-z, A-Z, 0-9, with a length of 9."
+        return httpx.Response(status, json={"object": "error", "message": text})
+
+    async with answering(key, strict) as provider:
+        await ask(provider, CALLED)
+        await ask(provider, CALLED)
+    assert len(sent) == 3
 
 
 async def test_a_request_that_is_refused_for_its_values_stays_what_it_was(key, hello):
