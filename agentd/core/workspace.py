@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -87,7 +86,7 @@ class Version(Struct, frozen=True):
     by: Author
 
 
-class TreeEntry(NamedTuple):  # for speed: a large workspace makes many
+class TreeEntry(Struct, frozen=True, gc=False):  # a large workspace has many of these
     """One line of a listing; directories end in `/`."""
 
     path: str

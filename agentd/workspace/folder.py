@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -41,9 +41,7 @@ class Stamp(Struct, frozen=True):
     is_alone: bool = True  # the file has no second hard link
 
 
-class FolderEntry(
-    NamedTuple
-):  # a large workspace has many of these, and a dataclass takes three times as long to make
+class FolderEntry(Struct, frozen=True, gc=False):  # a large workspace has many of these
     """One entry of a directory."""
 
     name: str
@@ -160,7 +158,7 @@ class Folder:
                 found.append(
                     FolderEntry(entry.name, size, is_dir, *times, info.st_ino, is_alone, odd)
                 )
-        found.sort()
+        found.sort(key=attrgetter("name"))
         return found
 
     def replace(self, parts: Sequence[str], data: bytes) -> None:

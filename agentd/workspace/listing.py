@@ -119,14 +119,14 @@ class Listing(Struct):
         prefix = f"{parent}/" if parts else str(parent)
         sees_all = self.kind is SessionKind.OWNER and not parent.scope
         for entry in self.folder.entries(parts):
-            own, size, is_dir, modified, changed, inode, is_alone, odd = entry
-            is_usual = sees_all and not is_dir and not odd and is_plain(own, len(parts) + 1)
+            own, is_dir = entry.name, entry.is_dir
+            is_usual = sees_all and not is_dir and not entry.odd and is_plain(own, len(parts) + 1)
             name = None if is_usual else self._name(parent, entry)
             if name is None and not is_usual:
                 continue
             path = f"{prefix}{own}/" if is_dir else prefix + own
-            is_shared = is_alone and shares
-            self.entries.append(TreeEntry(path, size, is_dir, modified, changed, inode, is_shared))
+            times, is_shared = (entry.mtime_ns, entry.ctime_ns), entry.is_alone and shares
+            self.entries.append(TreeEntry(path, entry.size, is_dir, *times, entry.inode, is_shared))
             if name is not None and is_dir and depth > 1:
                 try:
                     self.collect(base, name.parts, depth - 1)

@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from agentd.core.errors import FileMissing, StorageError
 from agentd.core.message import ToolUse
@@ -37,7 +38,7 @@ class StampedWorkspace(MemoryWorkspace):
 
     async def tree(self, path: str, depth: int, reader: Reader):
         found = await super().tree(path, depth, reader)
-        return tuple(e._replace(mtime_ns=self.stamps.get(e.path, 0)) for e in found)
+        return tuple(replace(e, mtime_ns=self.stamps.get(e.path, 0)) for e in found)
 
     def _now(self) -> int:
         return int(self.clock.now().timestamp()) * 10**9
