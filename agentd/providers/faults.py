@@ -131,7 +131,8 @@ FAULTS: Mapping[str, FailureRow] = {
     ),
     "timeout": FailureRow(
         "Nothing was heard of the service for as long as a silence may last.",
-        "Send the message again; [provider] timeout is the longest silence that is borne.",
+        "Send the message again; a model that is loaded or read slowly needs a longer [provider] "
+        "timeout.",
         retryable=True,
         counts=True,
         waits=True,

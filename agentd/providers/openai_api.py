@@ -91,6 +91,10 @@ _REFUSALS = frozenset({400, 422, 500})  # statuses under which a request's form 
 class OpenAIApi:
     """One client with its connection pool, which learns what the server wants otherwise: what a
     refusal names is changed (see `wishes`), for later requests too if the server then answers.
+
+    A server that loads its model, or reads a long prompt slowly, is silent until it answers, and
+    begins anew with each request. So each silence before an answer that is too long doubles what
+    is borne, up to the longest time of a call.
     """
 
     def __init__(
@@ -104,6 +108,9 @@ class OpenAIApi:
         self._cures = cures(settings.table)
         self._unasked = unasked_keys(settings.capabilities)
         self._wanted: frozenset[str] = frozenset()
+        self._silence = settings.timeout.total_seconds()
+        self._longest = max(self._silence, settings.call_timeout.total_seconds())
+        self._connect = settings.connect_timeout.total_seconds()
         self._url = f"{settings.base_url.rstrip('/') or OPENAI_URL}/chat/completions"
         headers = {"accept": "text/event-stream", "content-type": "application/json"}
         if secret is not None:
@@ -112,9 +119,6 @@ class OpenAIApi:
             transport=transport,
             verify=certificates(),
             headers=headers,
-            timeout=httpx.Timeout(
-                settings.timeout.total_seconds(), connect=settings.connect_timeout.total_seconds()
-            ),
             limits=httpx.Limits(max_connections=32, max_keepalive_connections=8),
             follow_redirects=False,
             trust_env=False,
@@ -129,12 +133,17 @@ class OpenAIApi:
         every failure of the service or of the connection. Defects before the request is sent, such
         as a body that cannot be encoded, are raised as they are.
         """
-        wanted, first = self._wanted, None
+        wanted, first, is_heard = self._wanted, None, False
+        silence = self._silence
+        timeout = httpx.Timeout(silence, connect=self._connect)
         try:
             while True:
                 sent = await offload_rows(body["messages"], partial(adapted, body, wanted))
                 content = await offload_rows(body["messages"], partial(_encode, sent))
-                async with self._client.stream("POST", self._url, content=content) as response:
+                async with self._client.stream(
+                    "POST", self._url, content=content, timeout=timeout
+                ) as response:
+                    is_heard = True
                     if response.status_code == 200:
                         self._learn(wanted)
                         async for data in self._answer(response, sent):
@@ -148,6 +157,8 @@ class OpenAIApi:
                     raise self._refused(*first)
                 wanted |= more
         except (httpx.HTTPError, httpx.StreamError) as error:
+            if isinstance(error, httpx.ReadTimeout) and not is_heard:
+                self._silence = max(self._silence, min(2 * silence, self._longest))
             raise failure(_network_kind(error)) from None
         except httpx.InvalidURL:
             raise failure("connect") from None

@@ -236,6 +236,25 @@ async def test_ids_that_a_service_quotes_in_a_refusal_are_made_shorter_from_then
     assert len(sent) == 3
 
 
+async def test_each_silence_before_an_answer_doubles_the_next_that_is_borne(key, hello):
+    borne = []
+
+    def loading(request):
+        borne.append(request.extensions["timeout"]["read"])
+        if borne[-1] < 300:
+            raise httpx.ReadTimeout("", request=request)
+        return streaming(request)
+
+    times = {"timeout": "1m30s", "call_timeout": "5m"}
+    async with answering(key, loading, **times) as provider:
+        for _ in range(2):
+            with pytest.raises(ProviderError):
+                await ask(provider, hello)
+        await ask(provider, hello)
+        await ask(provider, hello)
+    assert borne == [90, 180, 300, 300]
+
+
 async def test_a_request_that_is_refused_for_its_values_stays_what_it_was(key, hello):
     sent = []
 
