@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import accumulate
+from typing import cast
 
 from agentd.core.spans import Span, merge_spans
 
@@ -29,6 +30,20 @@ def at_first_use(pattern: str, flags: int = 0) -> Callable[[], re.Pattern[str]]:
     all scripts takes two milliseconds, which start-up saves.
     """
     return cache(partial(re.compile, pattern, flags))
+
+
+def with_properties(pattern: str) -> Callable[[], re.Pattern[str]]:
+    """Return a function that compiles a pattern of the library `regex` at its first call. Such a
+    pattern knows the properties of characters in Unicode, and is used like one of `re`. The library
+    takes 2 MB; few texts need it.
+    """
+    return cache(partial(_with_properties, pattern))
+
+
+def _with_properties(pattern: str) -> re.Pattern[str]:
+    import regex
+
+    return cast(re.Pattern[str], regex.compile(pattern))
 
 
 # A possessive run of marks: backtracking into it would take quadratic time.
