@@ -223,8 +223,9 @@ class SessionTurnRunner:
             if not submission.ended.done():
                 submission.ended.set_result(turn)
             submission.sink.emit(TurnEnded(session, turn))
-            if not submission.request.is_silent and not self._context_room.is_ample(turn):
-                self._look_ahead(session)
+            is_enough = submission.request.is_silent or self._context_room.is_ample(turn)
+            if self._tasks.is_open and not is_enough:
+                self._tasks.spawn(self._context_room.ahead(session, Trigger.THRESHOLD))
         finally:
             self._submitted.pop((session, submission.request.message_id), None)
 
@@ -291,7 +292,3 @@ class SessionTurnRunner:
         submission.sink.emit(self._outage.notice(submission.request.session, place))
         async with submission.interrupt.guard():
             return await self._outage.wait_to_try(place)
-
-    def _look_ahead(self, session: SessionKey) -> None:
-        if self._tasks.is_open:
-            self._tasks.spawn(self._context_room.ahead(session, Trigger.THRESHOLD))
