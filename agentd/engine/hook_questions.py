@@ -14,7 +14,7 @@ from agentd.core.errors import ProviderError
 from agentd.core.ports import Clock, Inbox
 from agentd.core.prompt import Effect
 from agentd.core.turn import Failure, Origin, Receipt, SessionKey, Turn, TurnRequest
-from agentd.engine.context import PromptGatherer
+from agentd.engine.context import PromptGatherer, bare
 from agentd.engine.durable import when_space
 from agentd.engine.loop import TurnLoop
 from agentd.engine.progress import Progress, log_context
@@ -53,7 +53,12 @@ class HookQuestions:
         request = TurnRequest(
             session, question.text, question.key, origin=Origin.FLUSH, tools=question.tools
         )
-        receipt = await when_space(self._clock, self._store.receive, request)
+        try:
+            receipt = await when_space(self._clock, self._store.receive, request)
+        except asyncio.CancelledError:
+            if not self._stopping.is_set:  # it may be stored, and nobody would ever end it
+                await asyncio.shield(self._give_up(request))
+            raise
         if receipt.ended is not None:
             return self._answer(receipt.ended)
         with log_context(request, receipt):
@@ -79,14 +84,15 @@ class HookQuestions:
             turn = ended
         return self._answer(turn)
 
-    async def _give_up(self, request: TurnRequest, progress: Progress) -> Turn | None:
+    async def _give_up(self, request: TurnRequest, progress: Progress | None = None) -> Turn | None:
         """End the turn because nobody waits for it any more: it must not go on after a restart. If
         its end had been stored just then, return the turn, which would otherwise be paid for and
         asked again; else None.
         """
         receipt = await when_space(self._clock, self._store.receive, request)
         if receipt.ended is None:
-            await self._loop.end_failed(progress, _GIVEN_UP)
+            running = progress or Progress(receipt, bare(request), NullSink())
+            await self._loop.end_failed(running, _GIVEN_UP)
         return receipt.ended
 
     def _answer(self, turn: Turn) -> Answer:

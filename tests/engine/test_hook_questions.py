@@ -48,6 +48,20 @@ def silent_turns(world: Any, store: Any) -> HookQuestions:
     return HookQuestions(store, loop, engine.builder, engine.toolbox, world.clock, stopping)
 
 
+class SlowToReceive(SlowToSay):
+    """A store that has stored a request long before it says so."""
+
+    async def receive(self, *args: Any) -> Any:
+        receipt = await self._store.receive(*args)
+        if not self.stored.is_set():
+            self.stored.set()
+            await asyncio.Event().wait()
+        return receipt
+
+    async def finish(self, *args: Any) -> Any:
+        return await self._store.finish(*args)
+
+
 QUESTION = Question("flush:1", "Be brief.", "What is to be kept?", (), frozenset())
 
 
@@ -69,3 +83,15 @@ async def test_an_answer_that_is_stored_is_given_though_who_asked_gives_up(world
     assert (await asking).text == "nothing to save"
     assert (await silent.ask(MAIN, QUESTION)).text == "nothing to save"
     assert len(world.provider.prompts) == 1
+
+
+async def test_a_question_given_up_while_it_is_stored_is_left_for_no_later_start(world) -> None:
+    await world.start()
+    store = SlowToReceive(world.store)
+    asking = asyncio.create_task(silent_turns(world, store).ask(MAIN, QUESTION))
+    await store.stored.wait()
+    asking.cancel()
+    await asyncio.wait([asking])
+    assert asking.cancelled()
+    assert await world.store.pending() == ()
+    assert world.provider.prompts == []
