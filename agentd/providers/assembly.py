@@ -37,6 +37,7 @@ class ProviderModel(Struct, frozen=True):
     breaker: CircuitBreaker | Fallback
     warm: Callable[[], Awaitable[None]] | None
     offer: AvailableChoices
+    services: tuple[OpenAIProvider, ...] = ()  # those that may have problems of their own
 
     def status(self) -> dict[str, Any]:
         """Return the model's part of `agentd status`: what is configured, why, and which fallback
@@ -49,9 +50,12 @@ class ProviderModel(Struct, frozen=True):
         return {"kind": first.kind, "model": first.model, "why": why, "breaker": breaker}
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return missing or bad keys, and the problems of the breakers and the fallback."""
+        """Return missing or bad keys, and the problems of the services, the breakers and the
+        fallback.
+        """
         keys = tuple(choice.problem for choice in self.choices if choice.problem)
-        return (*keys, *self.breaker.problems())
+        told = (problem for service in self.services for problem in service.problems())
+        return (*keys, *told, *self.breaker.problems())
 
 
 @asynccontextmanager
@@ -66,7 +70,7 @@ async def open_model(
     `meter` wraps each service that costs something; `blobs` hold the images that messages refer to.
     """
     async with AsyncExitStack() as stack:
-        choices, breakers, warms = [], [], []
+        choices, breakers, warms, services = [], [], [], []
         for service in settings.services:
             choice = choose(service, environ)
             log.info("provider", kind=choice.kind, model=choice.model, why=choice.why)
@@ -78,6 +82,8 @@ async def open_model(
             else:
                 remote = _remote(service, choice, blobs)
                 await stack.enter_async_context(remote)
+                if isinstance(remote, OpenAIProvider):
+                    services.append(remote)
                 metered = meter(remote, service)
                 provider = AnswerRoom(metered, settings.context_window, service.max_tokens)
                 warm = None if choice.problem else remote.warm
@@ -86,7 +92,8 @@ async def open_model(
             choices.append(choice)
             warms.append(warm)
         chain = Fallback(breakers) if len(breakers) > 1 else breakers[0]
-        yield ProviderModel(tuple(choices), chain, chain, warms[0], _offer(settings, choices[0]))
+        offer = _offer(settings, choices[0])
+        yield ProviderModel(tuple(choices), chain, chain, warms[0], offer, tuple(services))
 
 
 def _offer(settings: ProviderSettings, choice: ProviderChoice) -> AvailableChoices:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import structlog
 from msgspec.structs import replace
 
+from agentd.core.health import Problem
 from agentd.core.message import Image, Text, ToolResult
 from agentd.core.offloading import offload_rows
 from agentd.core.prompt import Prompt
@@ -24,6 +25,13 @@ _FACTOR = 10
 _ADDED = 20_000
 _MOST_OF_IMAGE = 50_000
 _SMALL = 1_000
+# A prompt of so many tokens, by our estimate, of which a service has never counted one in _CUT
+# tokens has been cut, or is of a rare kind.
+_LONG, _CUT = 2_000, 2
+_LONGER = (
+    "Start the server with a longer context, and set [provider] context_window to the same; "
+    "`agentd config check` says what yours needs."
+)
 
 
 class TokenCounts:
@@ -32,6 +40,19 @@ class TokenCounts:
     def __init__(self, service: str) -> None:
         self._service = service
         self._is_told = False
+        self._most_told = self._most_sent = 0  # tokens of one prompt, by the service and by us
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Return the problem that the service seems to read only a part of long prompts: it has
+        never counted half as much as was sent. None is returned where it counts nothing.
+        """
+        if not 0 < self._most_told * _CUT < self._most_sent:
+            return ()
+        text = (
+            f"{self._service} counted at most {self._most_told:,} tokens of a prompt of about "
+            f"{self._most_sent:,}: it may have cut the rest without a word."
+        )
+        return (Problem("prompt_cut", text, _LONGER),)
 
     async def used(
         self, prompt: Prompt, told: Usage | None, written: int, max_tokens: int
@@ -40,6 +61,7 @@ class TokenCounts:
         nothing). About `written` tokens of an answer have arrived, of at most `max_tokens`
         requested.
         """
+        self._most_told = max(self._most_told, told.prompt_tokens if told else 0)
         if told is not None and _is_usual(told, _letters(prompt), written):
             return told
         return await offload_rows(
@@ -52,6 +74,8 @@ class TokenCounts:
             return estimate
         images = sum(isinstance(b, Image) for m in prompt.messages for b in m.blocks)
         pictures = images * tokens.PER_IMAGE
+        if estimate.input_tokens - pictures >= _LONG:
+            self._most_sent = max(self._most_sent, estimate.input_tokens - pictures)
         most_read = estimate.input_tokens * _FACTOR + images * _MOST_OF_IMAGE + _ADDED
         most_said = (written + max_tokens) * _FACTOR
         found = told

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from agentd.core.errors import ProviderError
+from agentd.core.health import Problem
 from agentd.core.offloading import offload, offload_rows
 from agentd.core.ports import Blobs
 from agentd.core.prompt import AnswerBegun, Prompt, ProviderEvent
@@ -66,6 +67,10 @@ class OpenAIProvider:
     async def aclose(self) -> None:
         """Close the connections; the next call opens new ones."""
         await self._api.aclose()
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Return the problem that the service seems to cut prompts, if it does."""
+        return self._counts.problems()
 
     async def warm(self) -> None:
         """Load the HTTP library now, so that the first call does not wait for it."""

@@ -20,6 +20,7 @@ from agentd.core.prompt import (
 )
 from agentd.core.secrets import Secret
 from agentd.core.turn import Usage
+from agentd.providers.counting import TokenCounts
 from agentd.providers.openai import OpenAIProvider
 from agentd.providers.provider_settings import ServiceSettings
 from tests.providers.hearing import hear
@@ -306,6 +307,30 @@ async def test_an_unusual_count_is_believed():
         usage = {"prompt_tokens": told, "completion_tokens": 3}
         _, answer = await hear(play(counted(usage, {"content": "Yes."})), prompt)
         assert answer.usage == Usage(told, 3)
+
+
+async def test_a_service_that_counts_less_than_half_of_what_it_is_sent_is_told():
+    prompt = Prompt((), (user("one word and another " * 1000),))
+    short = Prompt((), (user("one word"),))
+    for told, seen, problems in (
+        (2048, prompt, ["prompt_cut"]),  # as if cut
+        (3900, prompt, []),
+        (20, short, []),
+        (0, prompt, []),  # it does not count
+    ):
+        usage = {"prompt_tokens": told, "completion_tokens": 3}
+        provider = play(counted(usage, {"content": "Yes."}))
+        await hear(provider, seen)
+        assert [problem.code for problem in provider.problems()] == problems
+
+
+async def test_a_service_that_counts_all_of_a_later_prompt_has_cut_none():
+    prompt = Prompt((), (user("one word and another " * 1000),))
+    counts = TokenCounts("x")
+    await counts.used(prompt, Usage(900, 3), 3, 100)  # only what was not cached
+    assert counts.problems()
+    await counts.used(prompt, Usage(4500, 3), 3, 100)
+    assert counts.problems() == ()
 
 
 async def test_the_stop_reason_is_enough_without_an_end_mark(hello):
