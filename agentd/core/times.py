@@ -97,25 +97,49 @@ def read_instant(text: Any, zone: tzinfo = UTC) -> datetime:
     raise ValueError(msg)
 
 
+_IN_2001, _IN_5138 = 1e9, 1e11  # seconds since 1970; as milliseconds, the latter is in 1973
 _LONGEST_RETRY = 365 * 86_400.0  # seconds; no service can mean a longer wait
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Return the seconds that a response's `Retry-After` asks to wait, at most a year; None if it
-    has none that can be read.
+    """Return the seconds that a response asks to wait, at most a year; None if it says nothing that
+    can be read. `Retry-After` says it in seconds or as a date, `retry-after-ms` in milliseconds,
+    and `x-ratelimit-reset` beside `x-ratelimit-remaining: 0` as seconds or milliseconds since 1970.
 
-    `headers` are looked up by lower-case names. A date is compared with the response's own `Date`,
-    so that the clocks need not agree; if there is none, with `now` if given.
+    `headers` are looked up by lower-case names. A moment is compared with the response's own
+    `Date`, so that the clocks need not agree; if there is none, with `now` if given.
     """
     text = headers.get("retry-after", "")
+    if (millis := _number(headers.get("retry-after-ms", ""))) is not None:
+        return _within_retry(millis / 1000)
+    if (seconds := _number(text)) is not None:
+        return _within_retry(seconds)
+    at, sent = _http_date(text), _http_date(headers.get("date", "")) or now
+    if at is None and headers.get("x-ratelimit-remaining") == "0":
+        at = _since_1970(headers.get("x-ratelimit-reset", ""))
+    return None if at is None or sent is None else _within_retry((at - sent).total_seconds())
+
+
+def _within_retry(seconds: float) -> float:
+    return min(max(seconds, 0.0), _LONGEST_RETRY)
+
+
+def _number(text: str) -> float | None:
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        at, sent = _http_date(text), _http_date(headers.get("date", "")) or now
-        if at is None or sent is None:
-            return None
-        seconds = (at - sent).total_seconds()
-    return min(max(seconds, 0.0), _LONGEST_RETRY) if math.isfinite(seconds) else None
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _since_1970(text: str) -> datetime | None:
+    """Return the moment of a count of seconds or milliseconds; None for a smaller number, which
+    services mean in several ways, and for what is no number.
+    """
+    number = _number(text)
+    if number is None or not _IN_2001 < number < 1000 * _IN_5138:
+        return None
+    return datetime.fromtimestamp(number if number < _IN_5138 else number / 1000, UTC)
 
 
 def _http_date(text: str) -> datetime | None:

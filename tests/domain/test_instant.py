@@ -15,6 +15,7 @@ ZONES = [ZoneInfo(name) for name in ("Pacific/Kiritimati", "America/New_York", "
 
 DATE = "Wed, 21 Oct 2026 07:28:00 GMT"
 NOW = datetime(2026, 10, 21, 7, 27, 30, tzinfo=UTC)
+SPENT = {"x-ratelimit-remaining": "0"}
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,14 @@ NOW = datetime(2026, 10, 21, 7, 27, 30, tzinfo=UTC)
         ({"retry-after": DATE, "date": "today"}, None, None),
         ({"retry-after": "inf"}, NOW, None),
         ({"retry-after": "1e300"}, NOW, 365 * 86_400.0),
+        ({"retry-after": "2", "retry-after-ms": "1500"}, None, 1.5),
+        ({"retry-after-ms": "soon", "retry-after": "2"}, None, 2.0),
+        ({**SPENT, "x-ratelimit-reset": "1792567680000"}, NOW, 30.0),
+        ({**SPENT, "x-ratelimit-reset": "1792567680"}, NOW, 30.0),
+        ({**SPENT, "x-ratelimit-reset": "1792567680"}, None, None),
+        ({**SPENT, "x-ratelimit-reset": "30"}, NOW, None),
+        ({**SPENT, "x-ratelimit-reset": "1e300"}, NOW, None),
+        ({"x-ratelimit-remaining": "3", "x-ratelimit-reset": "1792567680"}, NOW, None),
         ({}, NOW, None),
     ],
 )
