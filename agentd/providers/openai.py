@@ -17,13 +17,8 @@ from agentd.core.secrets import Secret
 from agentd.core.turn import Usage
 from agentd.providers.counting import TokenCounts
 from agentd.providers.faults import missing_key
-from agentd.providers.openai_wire import (
-    PROVIDER,
-    Json,
-    OpenAIAssembly,
-    request_body,
-    service_of,
-)
+from agentd.providers.openai_answer import OpenAIAssembly, ThinkTags
+from agentd.providers.openai_wire import PROVIDER, Json, request_body, service_of
 from agentd.providers.pictures import with_pictures
 from agentd.providers.provider_settings import ServiceSettings
 from agentd.providers.remote import LazyApi, drain, limit_duration
@@ -54,6 +49,7 @@ class OpenAIProvider:
         self.name, self.model = PROVIDER, settings.model
         self._settings = settings
         self._blobs = blobs
+        self._thinking: set[str] = set()  # models whose answers begin inside of thinking
         self._counts = TokenCounts(f"{PROVIDER} {settings.model}")
         self._api = LazyApi(partial(_connect, settings, secret, transport))
         self._is_locked_out = secret is None and settings.needs_key
@@ -85,11 +81,9 @@ class OpenAIProvider:
         api = await self._api.ready()
         model = prompt.model or self._settings.model
         seen, pictures = await with_pictures(prompt, self._blobs, can_see=self._settings.images)
-        assembly = OpenAIAssembly(
-            model,
-            service=service_of(self._settings),
-            think_tags=self._settings.capabilities.think_tags,
-        )
+        are_tags_read = self._settings.capabilities.think_tags
+        tags = ThinkTags(is_inside=model in self._thinking) if are_tags_read else None
+        assembly = OpenAIAssembly(model, service=service_of(self._settings), tags=tags)
         build = partial(request_body, seen, self._settings, model, pictures)
         body = await offload_rows(seen.messages, build)
         try:
@@ -98,11 +92,18 @@ class OpenAIProvider:
                     yield shown
             usage = await self._used(seen, assembly)
             answer = await offload(assembly.written.size, partial(assembly.answered, usage))
+            self._learn(model, tags)
         except ProviderError as error:
             if assembly.is_begun:
                 error.usage = await self._used(seen, assembly)
             raise
         yield answer
+
+    def _learn(self, model: str, tags: ThinkTags | None) -> None:
+        if tags is not None and tags.is_inside:
+            self._thinking.add(model)
+        else:
+            self._thinking.discard(model)
 
     async def _stream_events(
         self, api: OpenAIApi, body: Json, assembly: OpenAIAssembly

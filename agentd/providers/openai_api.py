@@ -22,15 +22,8 @@ from agentd.core.offloading import offload_rows
 from agentd.core.secrets import Secret
 from agentd.core.settings import OPENAI_URL
 from agentd.providers.faults import certificates, failure, refusal_error, unreachable
-from agentd.providers.openai_wire import (
-    adapted,
-    cures,
-    error_in,
-    error_word,
-    status_in,
-    unasked_keys,
-    wishes,
-)
+from agentd.providers.openai_answer import error_in, error_word, status_in
+from agentd.providers.openai_wire import adapted, cures, unasked_keys, wishes
 from agentd.providers.provider_settings import ServiceSettings
 
 log = structlog.get_logger()

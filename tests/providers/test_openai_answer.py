@@ -170,6 +170,36 @@ async def test_thinking_whose_opening_tag_the_server_keeps_is_taken_back(hello):
     assert "".join(e.text for e in events[restart + 2 :]) == "Yes." == answer.message.text
 
 
+async def test_a_model_that_thinks_behind_a_tag_of_the_prompt_is_known_from_then_on(hello):
+    answers = [
+        stream({"content": "Hm.\n</think>\nYes."}),
+        stream({"content": "Hm. And"}, finish="length"),
+        stream({"content": "Hm.\n</thi"}, {"content": "nk>\nYes."}),
+        stream({"content": "No thought."}),
+        stream({"content": "None either."}),
+    ]
+    heard = []
+
+    def answer(_):
+        headers = {"content-type": "text/event-stream"}
+        return httpx.Response(200, headers=headers, content=answers.pop(0))
+
+    transport = httpx.MockTransport(answer)
+    settings = ServiceSettings(kind="openai", model="gpt-x")
+    async with OpenAIProvider(settings, Secret("sk", "test"), transport=transport) as provider:
+        while answers:
+            events = [event async for event in provider.stream(hello)]
+            kinds = [type(e).__name__ for e in events[1:-1]]
+            heard.append((events[-1].message.text, kinds))
+    assert heard == [
+        ("Yes.", ["TextDelta", "StreamRestarted", "ThoughtDelta", "TextDelta"]),
+        ("", ["ThoughtDelta"]),
+        ("Yes.", ["ThoughtDelta", "TextDelta"]),
+        ("No thought.", ["ThoughtDelta", "TextDelta"]),
+        ("None either.", ["TextDelta"]),
+    ]
+
+
 async def test_the_parts_of_a_content_are_told_apart_by_their_types(hello):
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
     parts = [thinking, {"type": "text", "text": "Ye"}, {"type": "reference", "ids": [1]}]

@@ -3,7 +3,7 @@
 import pytest
 
 from agentd.core.prompt import StreamRestarted, TextDelta
-from agentd.providers.openai_wire import ThinkTags
+from agentd.providers.openai_answer import ThinkTags
 
 
 def split(*pieces):

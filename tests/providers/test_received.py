@@ -31,7 +31,7 @@ from agentd.core.prompt import AnswerCompleted, Prompt, TextDelta, ThoughtDelta
 from agentd.core.turn import Usage
 from agentd.providers import anthropic_wire as anthropic_answer
 from agentd.providers import anthropic_wire as anthropic_request
-from agentd.providers import openai_wire as openai_answer
+from agentd.providers import openai_answer
 from agentd.providers import openai_wire as openai_request
 from agentd.providers.faults import FAULTS
 from agentd.providers.provider_settings import ProviderSettings
