@@ -68,6 +68,18 @@ async def test_a_line_that_is_too_long_is_refused_and_the_next_one_read() -> Non
     assert await client.incoming.line() is None
 
 
+@pytest.mark.parametrize("longest", [1024, 4096])
+@pytest.mark.parametrize(("more", "is_fatal"), [(0, False), (1, True)])
+async def test_a_line_ends_the_connection_by_its_length_however_it_is_read(
+    longest, more, is_fatal
+) -> None:
+    client = Client(Unfinished(longest), longest)
+    client.reader.feed_data(b"x" * (64 * longest + more) + b"\nnext\n")
+    with pytest.raises(FrameError) as error:
+        await client.incoming.line()
+    assert error.value.fatal == is_fatal
+
+
 async def test_a_line_that_does_not_end_is_given_up() -> None:
     unfinished = Unfinished(4096)
     client = Client(unfinished, 4096)

@@ -116,7 +116,7 @@ class Incoming:
         self._unfinished.drop(self._give_up)
         line = self._cut(end)
         if end > self._longest:
-            raise self._too_long(line[:_ENDS], line[-_ENDS:])
+            raise self._too_long(end, line[:_ENDS], line[-_ENDS:])
         return line
 
     async def discard(self) -> None:
@@ -147,20 +147,23 @@ class Incoming:
             if not piece:
                 tail = bytes(self._rest)
                 self.close()
-                return self._too_long(head, tail)
+                return self._too_long(size, head, tail)
             self._rest += piece
             size += len(piece)
             await asyncio.sleep(0)  # what comes without a pause must not hold up the others
         if end < 0:
-            return self._too_long(b"", b"", fatal=True)
-        return self._too_long(head, self._cut(end)[-_ENDS:])
+            return self._too_long(size, head, b"")
+        length = size - (len(self._rest) - end)
+        return self._too_long(length, head, self._cut(end)[-_ENDS:])
 
-    def _too_long(self, head: bytes, tail: bytes, *, fatal: bool = False) -> FrameError:
+    def _too_long(self, length: int, head: bytes, tail: bytes) -> FrameError:
+        """Return the error for a line of so many bytes, of which these are the two ends."""
         message = (
             f"the frame is longer than {self._longest} bytes; send less at once, a smaller picture "
             "perhaps, or raise [server] max_frame_bytes"
         )
-        call_id = _call_id(head, tail)
+        fatal = length > _SKIPPED * self._longest
+        call_id = None if fatal else _call_id(head, tail)
         return FrameError(frames.INVALID_REQUEST, message, fatal=fatal, call_id=call_id)
 
 
