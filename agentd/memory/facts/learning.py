@@ -131,9 +131,14 @@ class Learning:
             return
         async with self._locks.setdefault(session, asyncio.Lock()):
             due = self._due.get(session)
-            while (passage := await self._reader.next(session)) is not None:
+            most = self._settings.batch_messages
+            while (passage := await self._reader.next(session, most)) is not None:
                 try:
-                    await self._note(passage, await self._reader.read(passage))
+                    if (learned := await self._reader.read(passage)) is None:
+                        most = passage.user_messages // 2
+                        continue
+                    await self._note(passage, learned)
+                    most = min(2 * most, self._settings.batch_messages)
                 except Exception as error:
                     if not self._is_its_own(error) or not await self._gave_up(passage, error):
                         raise
@@ -145,8 +150,8 @@ class Learning:
 
     async def catch_up(self) -> None:
         """Read now every session with unread rows. Raises what `read` raises."""
-        for session, is_unread in (await self._reader.is_unread()).items():
-            if is_unread and self._reads(session):
+        for session in await self._reader.unread():
+            if self._reads(session):
                 await self.read(session)
 
     def tell(self, session: SessionKey, learned: Sequence[OperationResult]) -> None:
@@ -225,13 +230,13 @@ class Learning:
     async def _look(self) -> None:
         """Find sessions with unread rows: from an earlier run, or imported."""
         try:
-            unread = await self._reader.is_unread()
+            unread = await self._reader.unread()
             infos = await self._sessions.sessions()
         except StorageError as error:
             log.warning("facts_not_looked_for", reason=error.reason)
             return
         for info in infos:
-            if self._reads(info.key) and unread.get(info.key):
+            if self._reads(info.key) and info.key in unread:
                 rested = (self._clock.now() - info.updated_at).total_seconds()
                 if info.key not in self._due:
                     self._put(info.key, min(max(self._idle - rested, 0.0), self._idle))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise, zip_longest
 from operator import attrgetter
 
@@ -68,6 +68,11 @@ class Passage(Struct, frozen=True):
     spoken: tuple[SpokenMessage, ...] = ()
     withheld: int = 0
 
+    @property
+    def user_messages(self) -> int:
+        """How many of its messages the user wrote."""
+        return _user_messages(self.spoken)
+
 
 class PassageReader:
     """Turns messages into changes of the facts. The mark of a session moves in the same transaction
@@ -92,8 +97,6 @@ class PassageReader:
         self._model = settings.extraction_model or calls.cheap_model
         self._withheld = 0
         self._malformed = 0
-        # Messages of the next passage: fewer after an answer that was cut at its limit.
-        self._most = settings.batch_messages
 
     @property
     def malformed(self) -> int:
@@ -105,10 +108,11 @@ class PassageReader:
         """How many sentences with secrets were not shown to the model, since the start."""
         return self._withheld
 
-    async def next(self, session: SessionKey) -> Passage | None:
-        """Return the next passage after the mark; None if there is none. Raises StorageError,
-        NotFound.
+    async def next(self, session: SessionKey, most: int | None = None) -> Passage | None:
+        """Return the next passage after the mark, of at most so many messages of the user
+        (`batch_messages` unless given); None if there is none. Raises StorageError, NotFound.
         """
+        most = most or self._settings.batch_messages
         if not await self._sessions.exists(session):
             return None
         mark = (await self._store.marks()).get(session, 0)
@@ -121,7 +125,7 @@ class PassageReader:
             messages += opens_turn(row)
             shown = wire.USER_CHARS if row.role is RowRole.USER else wire.AGENT_CHARS
             room -= tokens.of_text(row.text[:shown])
-            if taken and opens_turn(row) and (room < 0 or messages > self._most):
+            if taken and opens_turn(row) and (room < 0 or messages > most):
                 break
             taken.append(row)
         spoken = await asyncio.to_thread(spoken_in, session, taken)
@@ -132,10 +136,10 @@ class PassageReader:
             spoken = (before, *spoken)
         return Passage(session, taken[0].seq, taken[-1].seq, spoken, withheld)
 
-    async def read(self, passage: Passage) -> tuple[OperationResult, ...]:
-        """Learn from the passage, and move the mark to its end. If the answer was cut, what the
-        later messages say may be missing from it: then nothing is learned, the mark is unchanged
-        and the next passage is shorter, down to a single message, whose answer counts as it is.
+    async def read(self, passage: Passage) -> tuple[OperationResult, ...] | None:
+        """Learn from the passage, and move the mark to its end; return what came of it. None if the
+        answer was cut, and what the later messages say may be missing from it: then nothing is
+        learned and the mark is unchanged. For a single message a cut answer counts as it is.
 
         Raises ProviderError, TimeoutError, ShuttingDown, WorkspaceError, StorageError; the mark is
         then unchanged.
@@ -146,10 +150,8 @@ class PassageReader:
             operations, is_cut = await self._read_passage(
                 passage.session, passage.spoken, FactSource.EXTRACTED
             )
-            if is_cut and (messages := _user_messages(passage.spoken)) > 1:
-                self._most = messages // 2
-                return ()
-            self._most = min(2 * self._most, self._settings.batch_messages)
+            if is_cut and passage.user_messages > 1:
+                return None
         if not await self._sessions.exists(passage.session):
             return ()  # the session was deleted meanwhile
         learned = await self._facts.learn(operations, session=passage.session, marks=marks)
@@ -205,11 +207,11 @@ class PassageReader:
             await self._store.write(FactWrite(evidence=tuple(found)))
         return len(found)
 
-    async def is_unread(self) -> Mapping[SessionKey, bool]:
-        """Return for each session whether it has rows after its mark. Raises StorageError."""
+    async def unread(self) -> frozenset[SessionKey]:
+        """Return the sessions that have rows after their mark. Raises StorageError."""
         marks = await self._store.marks()
         counts = await self._sessions.row_counts()
-        return {session: rows > marks.get(session, 0) for session, rows in counts.items()}
+        return frozenset(one for one, rows in counts.items() if rows > marks.get(one, 0))
 
     async def _read_passage(
         self,

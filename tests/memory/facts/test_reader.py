@@ -400,8 +400,7 @@ async def test_what_an_answer_cut_at_its_limit_did_not_reach_is_read_again(talk)
     home = talk(provider=Talkative(longest=2))
     for name in names:
         await home.say(name)
-    while (passage := await home.reader.next(MAIN)) is not None:
-        await home.reader.read(passage)
+    await home.learning.read(MAIN)
     assert await home.texts() == names
 
 
