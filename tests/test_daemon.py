@@ -40,7 +40,7 @@ class Part:
     def problems(self) -> tuple[Problem, ...]:
         return ()
 
-    async def prove(self) -> None:
+    async def check(self) -> None:
         if self.breaks:
             raise OSError("broken")
         if self.hangs:

@@ -81,7 +81,7 @@ class Watchdog:
     async def _prove(self, probe: Probe) -> bool:
         try:
             async with asyncio.timeout(self._deadline):
-                await probe.prove()
+                await probe.check()
         except Exception as error:  # noqa: BLE001 - whatever breaks a part, the others are proven
             if probe.name not in self._stuck:
                 self._stuck.add(probe.name)

@@ -202,7 +202,7 @@ class Scheduler:
         )
         return (stalled, *failing)
 
-    async def prove(self) -> None:
+    async def check(self) -> None:
         """Return if the scheduler has woken every part lately or its tick is running. Raises
         AgentdError if it is stuck.
         """

@@ -117,7 +117,7 @@ class MemoryRecall:
         """
         session = session_at(path)
         if session is not None:
-            named = await self.names_outside([path])
+            named = await self.has_outside_name([path])
             return named or await self._was_said_outside(session, first, last)
         if path.startswith("@") or is_marked(text):
             return True
@@ -133,9 +133,11 @@ class MemoryRecall:
         whole = found.text.split("\n")[first - 1 : last]
         return any(await self._workspace.outside(path, [*whole, *text.split("\n")]))
 
-    async def names_outside(self, places: Sequence[str]) -> bool:
+    async def has_outside_name(self, places: Sequence[str]) -> bool:
         """See Recall."""
-        return await self._workspace.names_outside([p for place in places for p in _paths(place)])
+        return await self._workspace.has_outside_name(
+            [p for place in places for p in _paths(place)]
+        )
 
     async def _tells_names(self, page: str, first: int, last: int) -> bool:
         """Whether one of these lines of the page of facts refers to a transcript that text from
@@ -144,7 +146,7 @@ class MemoryRecall:
         placed = (await parse_page(page)).placed()
         entries = [one.line.entry for one in placed if first <= one.number <= last]
         origins = {entry.origin.session for entry in entries if entry and entry.origin.session}
-        return await self.names_outside([path_of(session) for session in origins])
+        return await self.has_outside_name([path_of(session) for session in origins])
 
     async def _was_said_outside(self, session: SessionKey, first: int, last: int) -> bool:
         if kind_of(session) is not SessionKind.OWNER:

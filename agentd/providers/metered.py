@@ -73,7 +73,7 @@ class MeteredProvider:
         """
         now = self._clock.now().astimezone(self._clock.zone)
         caps = self._limits.caps(now, prompt.origin)
-        held = await self._set_aside(prompt, caps) if caps else None
+        held = await self._reserve(prompt, caps) if caps else None
         said, used = 0, None  # what to charge if no answer comes
         begun = answered = False
         try:
@@ -101,7 +101,7 @@ class MeteredProvider:
                 if used is not None or held is not None:
                     await self._charge_cut(prompt, used or Usage(), held)
 
-    async def _set_aside(self, prompt: Prompt, caps: Sequence[Cap]) -> int:
+    async def _reserve(self, prompt: Prompt, caps: Sequence[Cap]) -> int:
         """Reserve the most that the call can use and return the reservation's id. Raises
         ProviderError (`budget`).
         """

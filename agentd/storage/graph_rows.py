@@ -46,7 +46,7 @@ _PREDICATE = "INSERT INTO graph_predicates VALUES (?, ?)"
 _FACT = "INSERT INTO graph_facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _EPISODE = "INSERT INTO graph_episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _PROMOTED = "INSERT OR IGNORE INTO graph_promoted VALUES (?, ?)"
-_MARK = """
+_RECORD_PROMOTED = """
 UPDATE graph_episodes SET promoted = EXISTS (SELECT 1 FROM graph_promoted WHERE episode = ?1)
 WHERE hash = ?1
 """
@@ -54,7 +54,7 @@ _FACTS_OF = "SELECT fact FROM graph_episodes WHERE hash IN (?)"
 _COUNTED = "SELECT episode FROM graph_promoted WHERE episode IN (?)"
 _EPISODES = "FROM graph_episodes"
 WORTHS = f"SELECT fact, {WORTH} {_EPISODES} WHERE fact IN (?)"
-_TELL = """
+_UPDATE_FACT = """
 UPDATE graph_facts SET stands = ?, rank = ?, newest = ?, scope = ?, confidence = ?, denied = ?,
     since = ?, until = ?, observed = ? WHERE id = ?
 """
@@ -82,7 +82,7 @@ DELETE FROM graph_concepts WHERE id = ?1
     AND NOT EXISTS (SELECT 1 FROM graph_facts WHERE object = ?1)
     AND NOT EXISTS (SELECT 1 FROM graph_mentions WHERE episode = 0 AND concept = ?1)
 """
-_TELL_AGAIN = """
+_UPDATE_CONCEPT = """
 UPDATE graph_concepts SET (confidence, created, updated) = (
     SELECT max(m.confidence), min(m.created), max(m.updated) FROM (
         SELECT 0 AS id
@@ -118,13 +118,13 @@ def remove(conn: sqlite3.Connection, episodes: Iterable[bytes]) -> int:
     wanted = set(episodes)
     also = {row[0] for row in among(conn, _PROMOTIONS, wanted)}
     there = {row[0] for row in among(conn, _HASHES, wanted)}
-    tell_again(conn, take_out(conn, wanted | also))
+    refresh_concepts(conn, delete_episodes(conn, wanted | also))
     return len(there)
 
 
-def take_out(conn: sqlite3.Connection, episodes: Iterable[bytes]) -> set[int]:
+def delete_episodes(conn: sqlite3.Connection, episodes: Iterable[bytes]) -> set[int]:
     """Remove these episodes alone and everything that only they needed; return the concepts for
-    which `tell_again` is due.
+    which `refresh_concepts` is due.
     """
     rows = list(among(conn, _THERE, episodes))
     pairs = {(end, row[1]) for row in rows for end in row[5:]}
@@ -139,30 +139,32 @@ def take_out(conn: sqlite3.Connection, episodes: Iterable[bytes]) -> set[int]:
     conn.executemany(_DROP_PREDICATE, {(row[4],) for row in rows})
     touched = {concept for concept, _ in pairs}
     conn.executemany(_DROP_CONCEPT, [(concept,) for concept in touched])
-    mark(conn, counted)
-    tell(conn, {row[2] for row in rows})
+    record_promoted(conn, counted)
+    refresh_facts(conn, {row[2] for row in rows})
     return touched
 
 
-def tell_again(conn: sqlite3.Connection, concepts: Iterable[int]) -> None:
+def refresh_concepts(conn: sqlite3.Connection, concepts: Iterable[int]) -> None:
     """Recompute confidence and times of concepts from their remaining mentions. For a concept with
     very many facts this takes as long as removing hundreds of episodes.
     """
-    conn.executemany(_TELL_AGAIN, [(concept,) for concept in concepts])
+    conn.executemany(_UPDATE_CONCEPT, [(concept,) for concept in concepts])
 
 
-def mark(conn: sqlite3.Connection, episodes: Collection[bytes]) -> None:
+def record_promoted(conn: sqlite3.Connection, episodes: Collection[bytes]) -> None:
     """Record for each of these episodes whether a promotion counts it, then recompute its fact."""
-    conn.executemany(_MARK, [(episode,) for episode in episodes])
-    tell(conn, {row[0] for row in among(conn, _FACTS_OF, episodes)})
+    conn.executemany(_RECORD_PROMOTED, [(episode,) for episode in episodes])
+    refresh_facts(conn, {row[0] for row in among(conn, _FACTS_OF, episodes)})
 
 
-def tell(conn: sqlite3.Connection, facts: Iterable[int]) -> None:
+def refresh_facts(conn: sqlite3.Connection, facts: Iterable[int]) -> None:
     """Recompute the columns of these facts that summarise their episodes."""
     found: dict[int, list[EpisodeWorth]] = {}
     for fact, *worth in among(conn, WORTHS, facts):
         found.setdefault(fact, []).append(EpisodeWorth(*worth))
-    conn.executemany(_TELL, [(*worth_columns(episodes), fact) for fact, episodes in found.items()])
+    conn.executemany(
+        _UPDATE_FACT, [(*worth_columns(episodes), fact) for fact, episodes in found.items()]
+    )
 
 
 def among(
@@ -285,10 +287,10 @@ def _insert_relations(
         _FACT, (_fact_row(relations[f], facts[f], predicates, concepts, worth) for f in new_facts)
     )
     conn.executemany(_EPISODE, rows)
-    tell(conn, old_facts)
+    refresh_facts(conn, old_facts)
     promotions = [row for name in new for row in promoted_rows(*said[name])]
     conn.executemany(_PROMOTED, promotions)
-    mark(conn, {episode for episode, _ in promotions})
+    record_promoted(conn, {episode for episode, _ in promotions})
     return episodes, len(new_facts), len(new)
 
 

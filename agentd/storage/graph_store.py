@@ -40,7 +40,7 @@ from agentd.storage.graph_columns import (
     trace_of,
 )
 from agentd.storage.graph_edges import around, stating
-from agentd.storage.graph_rows import remove, take_out, tell_again
+from agentd.storage.graph_rows import delete_episodes, refresh_concepts, remove
 from agentd.storage.sqlite import Database
 
 T = TypeVar("T")
@@ -265,7 +265,7 @@ class SqliteGraph:
         left = sorted(touched)
         for start in range(0, len(left), SWEPT):
             part = left[start : start + SWEPT]
-            await self._db.write(partial(tell_again, concepts=part))
+            await self._db.write(partial(refresh_concepts, concepts=part))
         return sorted(gone, key=lambda relation: relation.episode)
 
     async def note(self, consolidated: Consolidated) -> None:
@@ -324,7 +324,7 @@ def _sweep(
     """
     traces = map(trace_of, rows.among(conn, _NEAR, near))
     gone = [trace.relation for trace in traces if trace.effective(now) < LEAST]
-    touched |= take_out(conn, [relation.episode.value for relation in gone])
+    touched |= delete_episodes(conn, [relation.episode.value for relation in gone])
     return gone
 
 
@@ -343,7 +343,7 @@ def _touch(conn: sqlite3.Connection, since: Mapping[bytes, int]) -> int:
         if since[episode] > before
     ]
     conn.executemany(_TOUCH, later)
-    rows.tell(conn, {fact for _, fact, *_ in found})
+    rows.refresh_facts(conn, {fact for _, fact, *_ in found})
     return len(found)
 
 

@@ -41,7 +41,7 @@ _DUE = """
 SELECT alert_id, sink, attempts FROM deliveries JOIN alerts ON alerts.id = alert_id
 WHERE state = 'pending' AND acked = 0 AND (
     due_at <= :now OR due_at > :far OR coalesce(tried_at, at) > :now
-    OR attempts > 0 AND sink IN (SELECT value FROM json_each(:working)))
+    OR attempts > 0 AND sink IN (SELECT value FROM json_each(:recovered)))
 ORDER BY alert_id, due_at, sink
 """
 _NEXT_DUE = """
@@ -118,13 +118,13 @@ class SqliteOutbox:
         now = self._clock.now()
         return await self._db.write(lambda conn: put_alert(conn, alert, now))
 
-    async def due(self, working: Collection[str] = ()) -> tuple[Delivery, ...]:
+    async def due(self, recovered: Collection[str] = ()) -> tuple[Delivery, ...]:
         """See Outbox."""
         now = self._clock.now()
         values = {
             "now": stamp(now),
             "far": stamp(now + _LONGEST_WAIT),
-            "working": dumps(sorted(working)),
+            "recovered": dumps(sorted(recovered)),
         }
 
         def find(conn: sqlite3.Connection) -> tuple[Delivery, ...]:

@@ -229,7 +229,7 @@ class Database:
         ]
         return (*found, *(self._guard.problems() if self._guard else ()))
 
-    async def prove(self) -> None:
+    async def check(self) -> None:
         """Take and release the write lock on the connection's thread; nothing reaches the disk.
 
         Raises StorageError if nothing can be stored any more.

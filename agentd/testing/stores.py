@@ -129,7 +129,7 @@ class MemoryOutbox:
         self._alerts[new_id] = stored
         return stored
 
-    async def due(self, working: Collection[str] = ()) -> tuple[Delivery, ...]:
+    async def due(self, recovered: Collection[str] = ()) -> tuple[Delivery, ...]:
         now = self._clock.now()
         waiting = sorted(self._waiting(), key=lambda found: (found[0].id, found[2], found[1].sink))
         far = now + timedelta(days=2)
@@ -139,7 +139,7 @@ class MemoryOutbox:
             if at <= now
             or at > far
             or (one.tried_at or alert.at) > now
-            or (one.tries and one.sink in working)
+            or (one.tries and one.sink in recovered)
         )
 
     async def next_due(self) -> datetime | None:

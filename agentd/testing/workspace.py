@@ -206,12 +206,12 @@ class MemoryWorkspace:
         brought = self._outside.get(self.canonical(path), frozenset())
         return [path.startswith("@") or is_marked(line) or line in brought for line in lines]
 
-    async def names_outside(self, paths: Sequence[str]) -> bool:
+    async def has_outside_name(self, paths: Sequence[str]) -> bool:
         if not self._named.isdisjoint(paths):
             return True
         return any(path.startswith("@") and path.rstrip("/").count("/") for path in paths)
 
-    async def name_outside(self, paths: Sequence[str]) -> None:
+    async def record_outside_names(self, paths: Sequence[str]) -> None:
         self._named.update(paths)
 
     async def inspect(self, intent: FileIntent) -> str:

@@ -152,7 +152,7 @@ class FileChanges:
         is_other = old.data != new.data
         if is_other and (versions := self._kept_of(intent.path)) is not None:
             if by.tainted:
-                versions.name_outside(self._new_folders(parts))
+                versions.record_outside_names(self._new_folders(parts))
             versions.begin(intent.path, old, new, by, at)
         last_look, late = partial(self._look, parts, old.digest), b""
         if new.data is None:

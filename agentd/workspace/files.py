@@ -297,7 +297,7 @@ class Files:
             brought = await asyncio.to_thread(self._versions.outside, str(name), whole)
         return [one or other for one, other in zip(marked, brought, strict=True)]
 
-    async def names_outside(self, paths: Sequence[str]) -> bool:
+    async def has_outside_name(self, paths: Sequence[str]) -> bool:
         """See NoteReader."""
         if any(path.startswith("@") and path.rstrip("/").count("/") for path in paths):
             return True  # the name of a scope is the owner's choice; the names inside it are not
@@ -311,11 +311,11 @@ class Files:
                 lambda: any(any(versions.outside(path, [b""])) for path in named)
             )
 
-    async def name_outside(self, paths: Sequence[str]) -> None:
+    async def record_outside_names(self, paths: Sequence[str]) -> None:
         """See NoteReader."""
         if (versions := self._versions) is not None:
             with translate_os_errors("the versions of files"):
-                await asyncio.to_thread(versions.name_outside, paths)
+                await asyncio.to_thread(versions.record_outside_names, paths)
 
     async def inspect(self, intent: FileIntent) -> str:
         """Tell, after a crash, the state of a planned change: "before", "after" or "other"."""

@@ -74,15 +74,15 @@ class LogFiles:
 
     def _replace(self, path: str, data: bytes, outside: Collection[bytes]) -> None:
         if self._versions is not None and outside:
-            self._versions.will_be_outside(path, outside)
+            self._versions.add_outside_lines(path, outside)
         self._folder.replace(path.split("/"), data)
         if self._versions is not None:
-            self._versions.is_outside_now(path, outside)
+            self._versions.set_outside_lines(path, outside)
 
     def _delete(self, path: str) -> None:
         self._folder.delete(path.split("/"))
         if self._versions is not None:
-            self._versions.is_outside_now(path, ())
+            self._versions.set_outside_lines(path, ())
 
     def _copied(self, parts: Sequence[str], data: bytes) -> int:
         old = self._folder.read_for_change(parts, OWN_BYTES) or b""

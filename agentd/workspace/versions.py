@@ -176,7 +176,7 @@ class Versions:
         named, *brought = self._outside.own(folder, [_name_line(path), *lines])
         return [True] * len(lines) if named else brought
 
-    def name_outside(self, paths: Iterable[str]) -> None:
+    def record_outside_names(self, paths: Iterable[str]) -> None:
         """Record that the names of these paths came from outside: folders that a tainted change is
         about to create, or transcripts.
         """
@@ -184,12 +184,12 @@ class Versions:
             self._make_root()
             self._outside.note(folder_of(path), [_name_line(path)])
 
-    def will_be_outside(self, path: str, lines: Iterable[bytes]) -> None:
+    def add_outside_lines(self, path: str, lines: Iterable[bytes]) -> None:
         """Record these lines of a file without versions as from outside, before it is written."""
         self._make_root()
         self._outside.note(folder_of(path), lines)
 
-    def is_outside_now(self, path: str, lines: Iterable[bytes]) -> None:
+    def set_outside_lines(self, path: str, lines: Iterable[bytes]) -> None:
         """Record that exactly these lines of a file without versions are from outside."""
         self._make_root()
         self._outside.set(folder_of(path), lines)

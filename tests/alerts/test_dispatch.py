@@ -312,11 +312,11 @@ class BrokenOnce(MemoryOutbox):
 
     broken = True
 
-    async def due(self, working: Collection[str] = ()) -> tuple[Delivery, ...]:
+    async def due(self, recovered: Collection[str] = ()) -> tuple[Delivery, ...]:
         if self.broken:
             self.broken = False
             raise StorageError
-        return await super().due(working)
+        return await super().due(recovered)
 
 
 async def test_an_outbox_out_of_order_stops_nothing() -> None:

@@ -314,8 +314,8 @@ class _OwnersRecall:
     async def is_outside(self, path, first, last, text):
         return await self._recall.is_outside(path, first, last, text)
 
-    async def names_outside(self, places):
-        return await self._recall.names_outside(places)
+    async def has_outside_name(self, places):
+        return await self._recall.has_outside_name(places)
 
 
 def as_json(prompt: Prompt) -> str:

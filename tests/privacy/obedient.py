@@ -281,7 +281,7 @@ class Home:
     async def _unmarked(self) -> AsyncIterator[tuple[str, str]]:
         for path in self.workspace.rglob("*"):
             name = str(path.relative_to(self.workspace))
-            if not await self.parts.memory.files.names_outside([name]):
+            if not await self.parts.memory.files.has_outside_name([name]):
                 yield "name", name
             if path.is_file():
                 lines = path.read_text(encoding="utf-8").split("\n")

@@ -42,7 +42,7 @@ async def again(house: House) -> None:
 async def brought_in(house: House, *, named_outside: bool) -> None:
     """The owner's own words in a transcript that is called after a file."""
     if named_outside:
-        await house.files.name_outside([TRANSCRIPT])
+        await house.files.record_outside_names([TRANSCRIPT])
     row = NewRow(RowRole.USER, (Text(RENT),), source=BY_OWNER)
     await house.store.add_rows(OLD, [(row, house.clock.now())])
     await again(house)
@@ -74,7 +74,7 @@ async def test_a_transcript_taints_by_the_name_of_its_file_and_not_by_the_owners
 @pytest.mark.parametrize("named_outside", [True, False])
 async def test_a_fact_on_its_page_names_the_transcript_that_it_is_from(home: House, named_outside):
     if named_outside:
-        await home.files.name_outside([TRANSCRIPT])
+        await home.files.record_outside_names([TRANSCRIPT])
     here = {"category": Category.PERSONAL, "source": FactSource.EXTRACTED, "confidence": 0.6}
     times = {"valid_from": home.clock.now(), "noted_at": home.clock.now()}
     fact = Fact("k3f9", RENT, **here, **times, origin=Provenance(OLD, 1))
@@ -105,6 +105,6 @@ async def test_a_folder_that_a_group_has_named_taints_with_whatever_lies_in_it(h
 )
 async def test_a_place_is_known_by_its_name_with_lines_and_versions_behind_it(home: House, place):
     for name in (TRANSCRIPT, f"shared/{NAME}.md", "memory/12:30@7:x"):
-        assert not await home.recall.names_outside([place.format(name)])
-        await home.files.name_outside([name])
-        assert await home.recall.names_outside(["memory/rent.md:1", place.format(name)])
+        assert not await home.recall.has_outside_name([place.format(name)])
+        await home.files.record_outside_names([name])
+        assert await home.recall.has_outside_name(["memory/rent.md:1", place.format(name)])

@@ -116,7 +116,7 @@ async def test_a_tick_that_raises_stops_nothing() -> None:
     async with Scheduler(RealClock(), {"beat": ticks}, longest_sleep=0.01) as scheduler:
         await until(lambda: ticks.count >= 4)
         assert scheduler.problems() == ()
-        await scheduler.prove()
+        await scheduler.check()
 
 
 async def test_ticks_never_overlap_and_a_poke_is_taken_up_after_the_running_one() -> None:
@@ -242,7 +242,7 @@ async def test_a_clock_that_was_set_back_is_noticed() -> None:
         assert ticks.count == 0
         clock.shift = timedelta()
         await until(lambda: ticks.count >= 2)
-        await scheduler.prove()
+        await scheduler.check()
 
 
 @pytest.mark.parametrize("back", [timedelta(minutes=3), timedelta(hours=8), timedelta(days=365)])
@@ -272,11 +272,11 @@ async def test_a_schedule_that_stopped_waking_cannot_prove_itself() -> None:
     async with Scheduler(clock, {"beat": ticks}) as scheduler:
         await until(lambda: ticks.count == 1)
         await until(lambda: ticks.running == 0)
-        await scheduler.prove()
+        await scheduler.check()
         clock.skipped = 200.0
         assert [p.code for p in scheduler.problems()] == ["scheduler_stalled"]
         with pytest.raises(AgentdError, match="no longer wakes"):
-            await scheduler.prove()
+            await scheduler.check()
 
 
 async def test_a_long_beat_is_no_stall() -> None:
@@ -285,7 +285,7 @@ async def test_a_long_beat_is_no_stall() -> None:
     async with Scheduler(clock, {"beat": ticks}) as scheduler:
         await until(lambda: ticks.count == 1)
         clock.skipped = 500.0
-        await scheduler.prove()
+        await scheduler.check()
         assert scheduler.problems() == ()
         ticks.block.set()
 

@@ -73,7 +73,7 @@ class OwnedFacts:
             OperationResult(a_fact(str(n), one.text), True) for n, one in enumerate(operations)
         )
 
-    async def put_aside(self, successors):
+    async def end_facts(self, successors):
         return ()
 
     async def keep(self, text, session="", category=None):

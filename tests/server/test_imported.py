@@ -127,7 +127,7 @@ async def test_a_name_that_came_with_a_file_is_from_outside_and_one_that_was_cho
     await act({"key": "chat:there", "lines": lines}, Nobody())
     await act({"key": "main", "lines": lines}, Nobody())
     keys = ["chat:of a file", "chat:chosen", "chat:there", "main"]
-    named = [await files.names_outside([f"sessions/{key}.jsonl"]) for key in keys]
+    named = [await files.has_outside_name([f"sessions/{key}.jsonl"]) for key in keys]
     assert named == [True, False, False, False]
 
 

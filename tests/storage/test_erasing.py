@@ -59,7 +59,7 @@ async def test_erased_rows_leave_nothing_in_the_files(state_db, seed):
     assert left(folder, "CANARY2") == 0
     assert left(folder, "CANARY3")
     assert not (folder / "state.db-unclean").exists()
-    await state_db.prove()
+    await state_db.check()
 
 
 def crowd(conn, seed):

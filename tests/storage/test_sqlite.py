@@ -137,7 +137,7 @@ async def test_what_comes_while_the_database_closes_is_done_or_told_so(tmp_path,
             case "read":
                 await stored(db)
             case _:
-                await db.prove()
+                await db.check()
 
     async with Database.open(tmp_path / "s.db", TOY) as db:
         coming = asyncio.create_task(late())
@@ -332,7 +332,7 @@ async def test_everything_is_there_after_reopening(tmp_path):
 async def test_the_proof_of_life_writes_nothing(db, tmp_path):
     await db.write(insert("a"))
     before = (tmp_path / "toy.db-wal").stat()
-    await db.prove()
+    await db.check()
     after = (tmp_path / "toy.db-wal").stat()
     assert (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size)
     assert (db.name, db.problems(), db.commits) == ("store", (), 1)
@@ -390,7 +390,7 @@ async def test_after_a_failed_sync_nothing_is_accepted_until_a_restart(db, tmp_p
     await db.write(insert("before"))
     with pytest.raises(StorageError):
         await db.write(lose_sync)
-    for refused in (db.write(insert("after")), db.prove()):
+    for refused in (db.write(insert("after")), db.check()):
         with pytest.raises(StorageError) as caught:
             await refused
         assert "restart" in caught.value.cure

@@ -57,7 +57,7 @@ class Names:
     outside: tuple[str, ...] = ()
     asked: list[str] = field(default_factory=list)
 
-    async def names_outside(self, places) -> bool:
+    async def has_outside_name(self, places) -> bool:
         self.asked += places
         return not set(self.outside).isdisjoint(places)
 

@@ -55,7 +55,7 @@ class FixedRecall:
         lines = self.files.get(path, "").split("\n")[first - 1 : last]
         return path.startswith("@") or any(map(is_marked, (*lines, text)))
 
-    async def names_outside(self, places: Sequence[str]) -> bool:
+    async def has_outside_name(self, places: Sequence[str]) -> bool:
         return any(place.startswith("@") for place in places)
 
 

@@ -51,9 +51,9 @@ async def test_all_of_a_file_that_others_have_made_is_from_outside_since_its_nam
     await change(files, "theirs\n", owner, GROUP)
     await change(files, "mine\n", owner, OWNER)
     assert await outside(home, files) == ["theirs", "mine", ""]
-    assert await files.names_outside([FILE])
-    assert not await files.names_outside(["shared/b.md", "@work/"])
-    assert await files.names_outside(["@work/b.md"])
+    assert await files.has_outside_name([FILE])
+    assert not await files.has_outside_name(["shared/b.md", "@work/"])
+    assert await files.has_outside_name(["@work/b.md"])
 
 
 @pytest.mark.parametrize("by", [YES, OWNER])
@@ -70,7 +70,7 @@ async def test_a_yes_to_a_file_of_others_takes_in_its_name(home, owner):
     files = home.files()
     await change(files, "theirs\n", owner, GROUP)
     await change(files, "and mine\n", owner, YES)
-    assert not await files.names_outside([FILE])
+    assert not await files.has_outside_name([FILE])
 
 
 @pytest.mark.parametrize("action", [FileAction.APPEND, FileAction.WRITE])
@@ -93,7 +93,7 @@ async def test_folders_that_others_have_made_are_named_by_them_until_a_yes(home,
 
     async def named():
         folders = ("shared/", "shared/obey/", "shared/obey/now/")
-        return [await files.names_outside([folder]) for folder in folders]
+        return [await files.has_outside_name([folder]) for folder in folders]
 
     await add(GROUP)
     assert await named() == [False, True, True]
@@ -137,4 +137,4 @@ async def test_without_versions_marks_alone_tell(home, owner):
     files = Files(home.root, WorkspaceSettings(), home.clock, {}, None)
     marked = "- x <!-- agentd: origin=untrusted -->"
     assert list(await files.outside(FILE, ["x", marked])) == [False, True]
-    assert not await files.names_outside([FILE])
+    assert not await files.has_outside_name([FILE])

@@ -364,7 +364,7 @@ async def test_folders_of_marks_alone_are_not_told_until_contents_are_kept_there
 ) -> None:
     files, versions = home.files(), Versions(home.versions)
     assert versions.folders() == {}
-    await files.name_outside(["sessions/chat:a.jsonl"])
+    await files.record_outside_names(["sessions/chat:a.jsonl"])
     folder = home.versions / folder_of("sessions/chat:a.jsonl")
     long_ago = 1_000_000_000
     os.utime(folder, (long_ago, long_ago))

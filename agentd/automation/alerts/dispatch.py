@@ -57,8 +57,8 @@ class Dispatcher:
         self._max_tries = max_tries
         self._retry_delay = retry_delay
         self._woken = asyncio.Event()
-        self._at_work: set[str] = set()
-        self._working: set[str] = set()  # sinks that accepted an alert since the last `_due`
+        self._busy: set[str] = set()
+        self._recovered: set[str] = set()  # sinks that accepted an alert since the last `_due`
         self._taken: dict[str, set[int]] = defaultdict(set)  # alerts accepted, not yet recorded
         self._problems: dict[str, Problem] = {}
 
@@ -78,13 +78,13 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Deliver alerts until cancelled. May be called again afterwards."""
-        self._at_work.clear()  # a task cancelled before its first step did not do this
+        self._busy.clear()  # a task cancelled before its first step did not do this
         async with asyncio.TaskGroup() as group:
             while True:
                 self._woken.clear()
                 try:
                     for name, deliveries in (await self._due()).items():
-                        self._at_work.add(name)
+                        self._busy.add(name)
                         group.create_task(self._work(name, deliveries))
                     delay = await self._delay()
                 except AgentdError:  # the outbox cannot be read; its alerts stay in it
@@ -128,18 +128,18 @@ class Dispatcher:
         """
         return tuple(self._problems.values())
 
-    async def prove(self) -> None:
+    async def check(self) -> None:
         """Check that the outbox can be read. Raises StorageError."""
         await self._outbox.next_due()
 
     async def _due(self) -> dict[str, list[Delivery]]:
         """Return the due deliveries for each sink that is not at work."""
         waiting: dict[str, list[Delivery]] = defaultdict(list)
-        free = self._working - self._at_work
+        free = self._recovered - self._busy
         for delivery in await self._outbox.due(free):
-            if delivery.sink not in self._at_work:
+            if delivery.sink not in self._busy:
                 waiting[delivery.sink].append(delivery)
-        self._working -= free
+        self._recovered -= free
         return waiting
 
     async def _work(self, name: str, deliveries: Sequence[Delivery]) -> None:
@@ -161,7 +161,7 @@ class Dispatcher:
             log.exception("outbox_failed", sink=name)
             await self._clock.sleep(_LOOK_AGAIN)
         finally:
-            self._at_work.discard(name)
+            self._busy.discard(name)
             self._woken.set()
 
     async def _gather(self, name: str, timing: SinkTiming, waiting: Sequence[Delivery]) -> None:
@@ -210,7 +210,7 @@ class Dispatcher:
             log.exception("sink_broke", sink=name, alert=alert.id)
             return AgentdError(f"the sink {name!r} broke", cure="see `agentd logs`")
         failpoints.hit("alert.sent")
-        self._working.add(name)
+        self._recovered.add(name)
         self._taken[name].update(delivery.alert.id for delivery in deliveries)
         self._problems.pop(name, None)
         await self._record(name, deliveries)
@@ -260,7 +260,7 @@ class Dispatcher:
         if due is None:
             return None
         # Deliveries in progress still count as due, so do not poll for them: their end wakes `run`.
-        shortest = 1.0 if self._at_work else 0.1
+        shortest = 1.0 if self._busy else 0.1
         return min(max((due - self._clock.now()).total_seconds(), shortest), _LOOK_AGAIN)
 
     async def _wait(self, delay: float | None) -> None:

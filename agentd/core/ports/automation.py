@@ -172,8 +172,8 @@ class Outbox(Protocol):
         does a tainted alert suppress one that is not tainted.
         """
 
-    async def due(self, working: Collection[str] = ()) -> tuple[Delivery, ...]:
-        """Return the deliveries that are due, oldest first; for the sinks in `working` also those
+    async def due(self, recovered: Collection[str] = ()) -> tuple[Delivery, ...]:
+        """Return the deliveries that are due, oldest first; for the sinks in `recovered` also those
         that wait for their next try.
 
         A delivery that a wrong clock put off counts as due: one tried or put at a time later than

@@ -36,7 +36,7 @@ class Probe(Protocol):
     def problems(self) -> tuple[Problem, ...]:
         """Return what is wrong now; empty if nothing is."""
 
-    async def prove(self) -> None:
+    async def check(self) -> None:
         """Do a little real work; returning proves that the part works. May hang: the caller has a
         deadline.
         """

@@ -40,7 +40,7 @@ class Recall(Protocol):
         counts as from outside.
         """
 
-    async def names_outside(self, places: Sequence[str]) -> bool:
+    async def has_outside_name(self, places: Sequence[str]) -> bool:
         """Whether text from outside has named one of these places: a file, folder or transcript by
         its path, with or without `:LINE`, `@VERSION` or both.
         """

@@ -77,10 +77,10 @@ class NoteReader(Protocol):
         PathRefused.
         """
 
-    async def names_outside(self, paths: Sequence[str]) -> bool:
+    async def has_outside_name(self, paths: Sequence[str]) -> bool:
         """Whether text from outside has named one of these files or folders."""
 
-    async def name_outside(self, paths: Sequence[str]) -> None:
+    async def record_outside_names(self, paths: Sequence[str]) -> None:
         """Record that text from outside has named these paths, for example transcripts. Raises
         WorkspaceError.
         """

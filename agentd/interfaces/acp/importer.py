@@ -93,16 +93,16 @@ class Importer:
                     read.dated[place] = (await self._pictured(row), at)
             dated = await asyncio.to_thread(_paired, read.dated)
             if not chosen:
-                await self._name_outside(key)
+                await self._record_outside_name(key)
             count = await self._store.add_rows(key, dated)
         if self._on_import is not None:
             self._on_import(key)
         return {"key": key, "rows": count}
 
-    async def _name_outside(self, key: SessionKey) -> None:
+    async def _record_outside_name(self, key: SessionKey) -> None:
         """Record the transcript's name as from outside, unless the session already exists."""
         if self._workspace is not None and not await self._store.exists(key):
-            await self._workspace.name_outside([path_of(key)])
+            await self._workspace.record_outside_names([path_of(key)])
 
     async def _pictured(self, row: NewRow) -> NewRow:
         """Return the row with text in place of images whose bytes are not stored here."""

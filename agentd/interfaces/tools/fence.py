@@ -50,7 +50,7 @@ class OutsideNames(Protocol):
     transcripts and lines.
     """
 
-    async def names_outside(self, places: Sequence[str], /) -> bool:
+    async def has_outside_name(self, places: Sequence[str], /) -> bool:
         """Return whether text from outside has named one of these places."""
 
 
@@ -61,4 +61,4 @@ async def places_output(
     tainted if `outside` is set or text from outside has named one of the places: a name may be
     worded as an order.
     """
-    return ToolOutput(text, tainted=outside or await names.names_outside(tuple(places)))
+    return ToolOutput(text, tainted=outside or await names.has_outside_name(tuple(places)))

@@ -20,11 +20,12 @@ from agentd.core.fact import (
     OperationResult,
 )
 from agentd.core.health import Problem
+from agentd.core.offloading import offload
 from agentd.core.ports import Clock, FactIndex, FactStore, Workspace
 from agentd.core.turn import SessionKey
 from agentd.memory.facts import changes
 from agentd.memory.facts.fact_state import FactState
-from agentd.memory.facts.keeping import PendingForgetting, quietly
+from agentd.memory.facts.keeping import PendingForgetting
 from agentd.memory.facts.known import Digests, Known
 from agentd.memory.facts.reconcile import PageChange
 
@@ -81,7 +82,7 @@ class FactBook:
         async def make(known: Known) -> tuple[tuple[OperationResult, ...], PageChange]:
             context = await self._state.context(known, session=session, ids=ids, texts=texts)
             size = _OPERATION * len(operations)
-            return await quietly(size, lambda: changes.learned(known, operations, context, marks))
+            return await offload(size, lambda: changes.learned(known, operations, context, marks))
 
         learned = _with_stored_changes(*await self._state.change(make))
         self._not_kept.update(str(one.reason) for one in learned if one.reason is not None)
@@ -183,13 +184,13 @@ class FactBook:
         facts = changes.living(await self._state.known(), fact_ids)
         return await self._forgetting.preview(facts, await self._store.evidence(fact_ids))
 
-    async def put_aside(self, successors: Mapping[str, str]) -> tuple[Fact, ...]:
+    async def end_facts(self, successors: Mapping[str, str]) -> tuple[Fact, ...]:
         """End active facts: each is superseded by the fact named beside it, or ended if that is "".
         Return them in their new state. A fact whose successor is not active stays.
         """
 
         async def make(known: Known) -> tuple[tuple[Fact, ...], PageChange]:
-            return changes.retired(known, successors, await self._state.context(known))
+            return changes.facts_ended(known, successors, await self._state.context(known))
 
         return (await self._state.change(make))[0]
 
@@ -213,7 +214,7 @@ class FactBook:
         """Return the facts whose lines are gone from the page, too many at once to be taken for
         forgotten.
         """
-        return (await self._state.known()).missing()
+        return (await self._state.known()).parked_facts()
 
     async def restore_parked(self) -> tuple[Fact, ...]:
         """Write the lines of parked facts again."""

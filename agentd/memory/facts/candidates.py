@@ -233,7 +233,7 @@ class Survey(Struct):
             for fact_id in self._places.get(written.where, ()):
                 self._besides[fact_id].append(written)
         if not self.is_thorough:
-            self._set_aside()
+            self._drop_common_words()
 
     def candidates(self, erasure: Erasure) -> tuple[Candidate, ...]:
         """Return agentd's texts that may state one of the facts, and the user's words in
@@ -343,7 +343,7 @@ class Survey(Struct):
             yield from map(words_of, (one.text, one.value, *one.quotes))
             yield words_of(" ".join(_names(one)))
 
-    def _set_aside(self) -> None:
+    def _drop_common_words(self) -> None:
         """Stop searching for words that proved common."""
         most = max(_EVERYWHERE, max(self._expected, self.size) // _SHARE_OF_ALL)
         if common := {word for word in self._words.wanted if self.counts[word] > most}:

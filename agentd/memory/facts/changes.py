@@ -60,7 +60,7 @@ def learned(
 ) -> tuple[tuple[OperationResult, ...], PageChange]:
     """Apply the operations in order. `marks` record up to which row each session has been read."""
     draft = Draft(known, context)
-    results = tuple(_done(draft, operation) for operation in wanted)
+    results = tuple(_apply_checked(draft, operation) for operation in wanted)
     return results, PageChange(draft.write(marks), draft.facts())
 
 
@@ -128,12 +128,12 @@ def forgotten(
     )
 
 
-def retired(
+def facts_ended(
     known: Known, successors: Mapping[str, str], context: OperationContext
 ) -> tuple[tuple[Fact, ...], PageChange]:
     """End facts, each superseded by the one named beside it, or by none."""
     draft = Draft(known, context)
-    gone = operations.retire(draft, successors)
+    gone = operations.end_facts(draft, successors)
     return gone, PageChange(draft.write(), draft.facts())
 
 
@@ -143,7 +143,7 @@ def unlinked(known: Known, session: SessionKey) -> tuple[int, PageChange]:
     return len(facts), PageChange(FactWrite(facts), written=facts)
 
 
-def ended(known: Known, now: datetime) -> PageChange | None:
+def expired(known: Known, now: datetime) -> PageChange | None:
     """Mark facts as ended whose end has passed; None if there are none."""
     facts = tuple(replace(fact, status=FactStatus.ENDED) for fact in known.ended(now))
     return PageChange(FactWrite(facts), written=facts) if facts else None
@@ -151,7 +151,7 @@ def ended(known: Known, now: datetime) -> PageChange | None:
 
 def restored(known: Known) -> tuple[tuple[Fact, ...], PageChange]:
     """Write the missing lines on the page again."""
-    missing = known.missing()
+    missing = known.parked_facts()
     return missing, PageChange(FactWrite(parked=()), written=missing)
 
 
@@ -246,7 +246,7 @@ def tombstones_for(
     return {name: now for several in names for name in several}
 
 
-def _done(draft: Draft, operation: FactOperation) -> OperationResult:
+def _apply_checked(draft: Draft, operation: FactOperation) -> OperationResult:
     """Apply one operation, unless its text cannot be a fact."""
     if operation.op in (OperationKind.ADD, OperationKind.REPLACE):
         if len(operation.text) > _FAR_TOO_LONG or len(text := clean(operation.text)) > MOST_CHARS:
@@ -254,7 +254,7 @@ def _done(draft: Draft, operation: FactOperation) -> OperationResult:
         if why := objection(text) if text else Refusal.EMPTY:
             return OperationResult(reason=why)
         operation = replace(operation, text=text)
-    return operations.do(draft, replace(operation, triple=clean_triple(operation.triple)))
+    return operations.apply(draft, replace(operation, triple=clean_triple(operation.triple)))
 
 
 def _holding(known: Known, fact_id: str) -> Fact:

@@ -216,7 +216,7 @@ class Review:
         if described:
             await self._book.learn(described)
         if aside := dict.fromkeys((*found.stale, *found.evicted), ""):
-            await self._book.put_aside(aside)
+            await self._book.end_facts(aside)
 
 
 def _request(shown: Sequence[Fact], zone: tzinfo) -> str:

@@ -19,6 +19,7 @@ from msgspec import Struct
 from agentd.core.errors import EditConflict, WorkspaceError
 from agentd.core.fact import NO_SESSION, ErasureReport, Fact, FactChange
 from agentd.core.health import Problem
+from agentd.core.offloading import offload
 from agentd.core.ports import Clock, FactIndex, FactStore, Workspace
 from agentd.core.turn import SessionKey
 from agentd.core.workspace import FACTS_PATH
@@ -29,7 +30,6 @@ from agentd.memory.facts.keeping import (
     PendingForgetting,
     changing_error,
     parse_page,
-    quietly,
 )
 from agentd.memory.facts.known import Digests, Known, Tombstones
 from agentd.memory.facts.page import UnreadableLine
@@ -166,7 +166,7 @@ class FactState:
             def work() -> tuple[Fact, ...]:
                 return page_facts(page, known, now, lambda f: keeps_all or f.id in parked)
 
-            facts = await quietly(len(text or ""), work)
+            facts = await offload(len(text or ""), work)
             self._digest = None
             await self._store.rebuild(facts)
             self._tell()
@@ -215,7 +215,7 @@ class FactState:
         self._unreadable = None
         if digest != self._digest:
             await self._take_in(text or "", digest)
-        if change := changes.ended(self._known, self._clock.now()):
+        if change := changes.expired(self._known, self._clock.now()):
             await self._commit(change, self._digest or "")
 
     async def _read_again(self) -> None:
@@ -242,7 +242,7 @@ class FactState:
             found = compare(page, known, context.now, objection, trusted=trusted)
             return found, *reconcile(found, Draft(known, context), objection)
 
-        found, change, refused = await quietly(len(text), work)
+        found, change, refused = await offload(len(text), work)
         await self._commit(change, digest)
         if found != Differences():
             log.info("facts_page_changed", gone=len(change.buried), dead=len(found.dead))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from agentd.core.errors import EditConflict, FileMissing
 from agentd.core.fact import (
@@ -18,6 +17,7 @@ from agentd.core.fact import (
     ForgetRequest,
 )
 from agentd.core.failpoints import hit
+from agentd.core.offloading import offload
 from agentd.core.ports import FactStore, Workspace
 from agentd.core.tool import FileAction
 from agentd.core.turn import SessionKey, SessionKind
@@ -26,11 +26,8 @@ from agentd.memory.facts.known import Digests, Known
 from agentd.memory.facts.page import Page, parse
 from agentd.memory.facts.reconcile import PageChange, settle_copies
 
-_T = TypeVar("_T")
-
 _READER = Reader(SessionKey("facts"), SessionKind.OWNER)
 _AUTHOR = Author("facts")
-_SHORT = 20_000  # characters that may be processed on the event loop
 _LINE = 200  # approximate length of a line
 _EDITED = 2  # copying an unchanged line takes as long as reading this many characters
 
@@ -101,7 +98,7 @@ class FactWriter:
                 raise changing_error()
             page = await self.page(text or "", digest)
             size = _EDITED * len(page.lines) + _LINE * len(change.written)
-            edited = await quietly(size, lambda: _edit(page, change))
+            edited = await offload(size, lambda: _edit(page, change))
             after = edited.render()
             if after == (text or ""):
                 return digest, await self._save(change, known)
@@ -126,7 +123,7 @@ class FactWriter:
     async def settled(self, text: str, digest: str, known: Known, now: datetime) -> Page:
         """Return the page with duplicate lines resolved by what is known."""
         page = await self.page(text, digest)
-        page = await quietly(len(text), lambda: settle_copies(page, known, now))
+        page = await offload(len(text), lambda: settle_copies(page, known, now))
         self._page = digest, page
         return page
 
@@ -157,7 +154,7 @@ class FactWriter:
 
 async def parse_page(text: str) -> Page:
     """Parse the page, in a thread if it is long."""
-    return await quietly(len(text), lambda: parse(text))
+    return await offload(len(text), lambda: parse(text))
 
 
 def _bytes(text: str) -> bytes:
@@ -173,11 +170,6 @@ def _edit(page: Page, change: PageChange) -> Page:
         buried=change.buried,
         dropped=change.dropped,
     )
-
-
-async def quietly(size: int, work: Callable[[], _T]) -> _T:
-    """Return the result of work on `size` characters; large work runs in a thread."""
-    return work() if size <= _SHORT else await asyncio.to_thread(work)
 
 
 def changing_error() -> EditConflict:

@@ -112,7 +112,7 @@ class Known(FactLookup):
             return ()
         return tuple(fact for fact in self._tables.active if fact.valid_to and fact.valid_to <= now)
 
-    def missing(self) -> tuple[Fact, ...]:
+    def parked_facts(self) -> tuple[Fact, ...]:
         """Return the facts whose lines are gone from the page without being forgotten."""
         return tuple(fact for i in self.parked if (fact := self.alive(i)) is not None)
 

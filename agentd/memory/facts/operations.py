@@ -32,11 +32,11 @@ _MOST_SURE = 0.95  # highest confidence, however often a fact is repeated
 _TOWARDS = 0.5  # each repetition closes this share of the gap to _MOST_SURE
 
 
-def do(draft: Draft, operation: FactOperation) -> OperationResult:
+def apply(draft: Draft, operation: FactOperation) -> OperationResult:
     """Apply one operation. If it cannot be applied, nothing changes and the result gives the
     reason.
     """
-    learned = _done(draft, operation)
+    learned = _apply(draft, operation)
     if operation.name and learned.fact is not None:
         draft.name(operation.name, learned.fact)
     return learned
@@ -53,7 +53,7 @@ def accept(draft: Draft, proposed: Fact) -> OperationResult:
 def merge(draft: Draft, kept: Fact, others: Sequence[Fact]) -> FactChange:
     """Let one fact replace others that say the same; it inherits their evidence."""
     for fact in others:
-        _set_aside(draft, fact, draft.context.now, kept.id)
+        _end_fact(draft, fact, draft.context.now, kept.id)
         draft.hear(kept.id, draft.context.said.get(fact.id, ()))
     return draft.record(ChangeKind.MERGE, kept.id, others)
 
@@ -62,12 +62,12 @@ def edit(draft: Draft, old: Fact, operation: FactOperation) -> OperationResult:
     """Replace a fact by the sentence that the user has written in its line."""
     draft.lift(operation)
     fact = _new(draft, operation, FactStatus.ACTIVE)
-    gone = _set_aside(draft, old, operation.at, fact.id)
+    gone = _end_fact(draft, old, operation.at, fact.id)
     change = draft.record(ChangeKind.EDIT, fact.id, [old])
     return OperationResult(fact, is_new=True, gone=(gone,), change=change)
 
 
-def retire(draft: Draft, successors: Mapping[str, str]) -> tuple[Fact, ...]:
+def end_facts(draft: Draft, successors: Mapping[str, str]) -> tuple[Fact, ...]:
     """End facts, each superseded by the active one named beside it, or by none. Facts with the same
     successor, and those with none, form one change.
     """
@@ -78,13 +78,13 @@ def retire(draft: Draft, successors: Mapping[str, str]) -> tuple[Fact, ...]:
         if fact is None or not fact.is_active or (by and (new is None or not new.is_active)):
             continue
         before[by].append(fact)
-        gone.append(_set_aside(draft, fact, new.noted_at if new else draft.context.now, by))
+        gone.append(_end_fact(draft, fact, new.noted_at if new else draft.context.now, by))
     for by, olds in before.items():
         draft.record(ChangeKind.MERGE if by else ChangeKind.END, by, olds)
     return tuple(gone)
 
 
-def _done(draft: Draft, operation: FactOperation) -> OperationResult:
+def _apply(draft: Draft, operation: FactOperation) -> OperationResult:
     match operation.op:
         case OperationKind.ADD | OperationKind.REPLACE:
             return _state(draft, operation)
@@ -130,7 +130,7 @@ def _end(draft: Draft, operation: FactOperation) -> OperationResult:
         for fact in gone:
             draft.put(fact)
     else:
-        gone = tuple(_set_aside(draft, old, until) for old in olds)
+        gone = tuple(_end_fact(draft, old, until) for old in olds)
     return OperationResult(gone=gone, change=draft.record(ChangeKind.END, "", olds))
 
 
@@ -182,13 +182,13 @@ def _replace(draft: Draft, operation: FactOperation, olds: Sequence[Fact]) -> Op
     if newer:  # a later statement wins
         by = min(newer, key=draft.last_said)
         fact = _new(draft, operation, FactStatus.SUPERSEDED, by=by)
-        return _put_aside(draft, OperationResult(fact, is_new=True), olds, operation)
+        return _end_replaced(draft, OperationResult(fact, is_new=True), olds, operation)
     status = FactStatus.ACTIVE
     if operation.valid_to is not None and operation.valid_to <= draft.context.now:
         status = FactStatus.ENDED
     fact = _new(draft, operation, status)
     if olds:
-        return _put_aside(draft, OperationResult(fact, is_new=True), olds, operation)
+        return _end_replaced(draft, OperationResult(fact, is_new=True), olds, operation)
     return OperationResult(fact, is_new=True, change=draft.record(ChangeKind.ADD, fact.id, ()))
 
 
@@ -199,10 +199,10 @@ def _confirm(
     if not operation.is_proven:
         return OperationResult(there)
     fact = _add_evidence(draft, there, operation)
-    return _put_aside(draft, OperationResult(fact), olds, operation)
+    return _end_replaced(draft, OperationResult(fact), olds, operation)
 
 
-def _put_aside(
+def _end_replaced(
     draft: Draft, learned: OperationResult, olds: Sequence[Fact], operation: FactOperation
 ) -> OperationResult:
     """End the old facts that were not repeated since, and return the result with them."""
@@ -211,7 +211,7 @@ def _put_aside(
     if not older:
         return learned
     by = learned.fact.id
-    gone = tuple(_set_aside(draft, old, operation.at, by) for old in older)
+    gone = tuple(_end_fact(draft, old, operation.at, by) for old in older)
     # As a merge, so that undoing it does not delete the known fact.
     kind = ChangeKind.REPLACE if learned.is_new else ChangeKind.MERGE
     return replace(learned, gone=gone, change=draft.record(kind, by, older))
@@ -239,7 +239,7 @@ def _accept(
         confidence=max(proposed.confidence, source.confidence),
         replaces=(),
     )
-    gone = tuple(_set_aside(draft, old, at, proposed.id) for old in olds)
+    gone = tuple(_end_fact(draft, old, at, proposed.id) for old in olds)
     draft.put(sure)
     change = draft.record(ChangeKind.ACCEPT, proposed.id, [proposed, *olds])
     return OperationResult(sure, is_new=True, gone=gone, change=change)
@@ -310,7 +310,7 @@ def _not_since(draft: Draft, olds: Sequence[Fact], operation: FactOperation) -> 
     return [old for old in olds if draft.last_said(old) <= operation.at]
 
 
-def _set_aside(draft: Draft, old: Fact, at: datetime, by: str = "") -> Fact:
+def _end_fact(draft: Draft, old: Fact, at: datetime, by: str = "") -> Fact:
     status = FactStatus.SUPERSEDED if by else FactStatus.ENDED
     until = max(at, old.valid_from)
     old = replace(old, status=status, valid_to=until, superseded_by=by)

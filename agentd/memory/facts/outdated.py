@@ -111,9 +111,9 @@ class Outdated:
         """See Recall."""
         return await self._recall.is_outside(path, first, last, text)
 
-    async def names_outside(self, places: Sequence[str]) -> bool:
+    async def has_outside_name(self, places: Sequence[str]) -> bool:
         """See Recall."""
-        return await self._recall.names_outside(places)
+        return await self._recall.has_outside_name(places)
 
     async def _follow(self) -> None:
         """Rebuild the index of past facts if the page has changed."""

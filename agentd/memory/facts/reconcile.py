@@ -257,7 +257,9 @@ class _ByHand:
         """Apply a line without an id: a new fact."""
         entry = self._accepted(place)
         if entry is not None:
-            self._take(place, operations.do(self._draft, self._operation(entry, Category.PERSONAL)))
+            self._take(
+                place, operations.apply(self._draft, self._operation(entry, Category.PERSONAL))
+            )
 
     def _operation(self, entry: PageEntry, category: Category) -> FactOperation:
         """Return the operation for a line written by hand."""

@@ -748,12 +748,12 @@ async def test_a_rejected_proposal_and_unknown_ones_cannot_be_accepted(home):
 
 async def test_put_aside_facts_stay_as_history(home):
     ids = await home.add(*BOOKS[:3])
-    [aside] = await home.book.put_aside({ids[1]: ""})
+    [aside] = await home.book.end_facts({ids[1]: ""})
     assert (aside.status, aside.superseded_by) == (ENDED, "")
-    [other] = await home.book.put_aside({ids[0]: ids[2]})
+    [other] = await home.book.end_facts({ids[0]: ids[2]})
     assert (other.status, other.superseded_by) == (SUPERSEDED, ids[2])
     assert [fact.id for fact in await home.book.history(ids[0])] == [ids[0], ids[2]]
-    assert await home.book.put_aside({ids[2]: "gone", "nobody": "", ids[1]: ""}) == ()
+    assert await home.book.end_facts({ids[2]: "gone", "nobody": "", ids[1]: ""}) == ()
     assert await home.texts() == [BOOKS[2]]
     await home.check()
 

@@ -84,7 +84,7 @@ async def test_what_held_no_longer_when_it_was_written_out_holds_no_longer_where
 async def test_what_ended_for_nothing_is_not_taken_in_as_what_holds(homes):
     here, there = homes
     [aside, ended] = await here.add(TEA, COCOA)
-    await here.book.put_aside({aside: ""})
+    await here.book.end_facts({aside: ""})
     await here.learn(here.said("", OperationKind.END, ended))
     await take_in(there.book, await export(here))
     assert await there.texts() == []

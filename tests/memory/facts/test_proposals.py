@@ -290,7 +290,7 @@ async def test_the_most_said_come_first(desk):
 
 async def test_what_is_superseded_or_put_aside_is_not_proposed(desk):
     rex = await desk.dog("Rex", *THRICE, source=FactSource.EXPLICIT)
-    await desk.book.put_aside({rex: ""})
+    await desk.book.end_facts({rex: ""})
     assert await desk.ids() == []
 
 
