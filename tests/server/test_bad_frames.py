@@ -106,8 +106,8 @@ async def tried(folder: Path, seed: int, first: int, frames: int, growth: int, c
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(4))
-async def test_no_frame_of_twenty_thousand_harms_a_daemon(short_path, seed, capsys) -> None:
-    await tried(short_path, seed, 1_000, 5_000, FEW_GROWTH, capsys)
+async def test_no_frame_of_thirty_thousand_harms_a_daemon(short_path, seed, capsys) -> None:
+    await tried(short_path, seed, 4_000, 8_000, FEW_GROWTH, capsys)
 
 
 @pytest.mark.torture
