@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from agentd.core.errors import AgentdError, StorageError, ToolFailed
 from agentd.core.failpoints import hit
 from agentd.core.message import JsonObject
-from agentd.core.ports import Clock, Journal, Tool, ToolSource
+from agentd.core.ports import Clock, FileTool, Journal, Tool, ToolSource
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.redaction import Redactor
 from agentd.core.text import shorten
@@ -183,7 +183,7 @@ class Toolbox:
         if intent is None or (tool and _may_repeat(tool.spec.effect)):
             return
         output = ToolOutput(UNKNOWN_OUTCOME, is_error=True)
-        if tool is not None and tool.spec.effect is Effect.FILE and intent.file is not None:
+        if isinstance(tool, FileTool) and intent.file is not None:
             try:
                 output = await tool.settle(intent)
             except StorageError:

@@ -1,8 +1,8 @@
 """Every seam of agentd: what the inner layers need from the outer ones.
 
 runtime     Clock, Probe
-model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolSource, ToolHost, Approver,
-            FormAsker, EventSink, TurnAudience, SubmittedTurn, TurnRunner, ContextSource,
+model       Provider, Breaker, ServiceRecord, Ledger, Tool, FileTool, ToolSource, ToolHost,
+            Approver, FormAsker, EventSink, TurnAudience, SubmittedTurn, TurnRunner, ContextSource,
             CompactionHook
 session_stores  Inbox, Transcripts, Contexts, SessionRegistry, SessionStore, Blobs, Journal
 workspace   NoteRules, NoteReader, NoteWriter, Workspace
@@ -47,6 +47,7 @@ from agentd.core.ports.model import (
     CompactionHook,
     ContextSource,
     EventSink,
+    FileTool,
     FormAsker,
     Ledger,
     Provider,
@@ -118,6 +119,7 @@ __all__ = [
     "FactStore",
     "FactVectorStore",
     "Facts",
+    "FileTool",
     "FormAsker",
     "GraphReader",
     "GraphRecords",

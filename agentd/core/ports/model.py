@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from agentd.core.compaction import Answer, CompactionPlan, Question
 from agentd.core.event import TurnEvent
@@ -109,15 +109,19 @@ class Tool(Protocol):
         """The tool's description for the model."""
 
     async def run(self, call: ToolCall, host: ToolHost) -> ToolOutput:
-        """Run the call; its input has passed the schema. A tool of effect FILE calls `host.intend`
-        itself, holding the path's lock; for EXTERNAL and IDEMPOTENT tools the engine has done so
-        before.
+        """Run the call; its input has passed the schema. For tools of the effects EXTERNAL and
+        IDEMPOTENT the engine has made the intent durable before.
 
         Raises ToolFailed, WorkspaceError: the model gets them as an error result.
         """
 
+
+@runtime_checkable
+class FileTool(Tool, Protocol):
+    """A tool of the effect FILE: its `run` calls `host.intend` itself, holding the path's lock."""
+
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Finish a FILE call that a crash interrupted after its intent, or report a conflict."""
+        """Finish a call that a crash interrupted after its intent, or report a conflict."""
 
 
 class ToolSource(Protocol):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from agentd.core.errors import ToolFailed
 from agentd.core.ports import FormAsker, Tool, ToolHost
 from agentd.core.prompt import ContextBlock, Effect, Rank, ToolSpec
-from agentd.core.tool import Intent, ToolCall, ToolOutput
+from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.turn import Origin, SessionKey, SessionKind, TurnRequest
 from agentd.interfaces.mcp.mcp_settings import SEARCH
 from agentd.interfaces.mcp.schema import signature
@@ -178,10 +178,6 @@ class Search:
             names = "\n".join(tool.name for tool in self._tools)
             return ToolOutput(f"No tool fits. There are:\n{names}")
         return ToolOutput(f"Call them by {CALL}.\n{in_backticks(chr(10).join(map(_whole, hits)))}")
-
-    async def settle(self, intent: Intent) -> ToolOutput:
-        """Raise ToolFailed; never called, since a search only reads."""
-        raise ToolFailed("a search was cut by a restart", cure="Search again.")
 
 
 def _rank(query: str, tools: Sequence[McpTool]) -> list[McpTool]:

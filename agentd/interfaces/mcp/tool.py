@@ -15,7 +15,7 @@ from agentd.core.message import JsonObject
 from agentd.core.ports import FormAsker, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.text import shorten
-from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
+from agentd.core.tool import Approval, ToolCall, ToolOutput
 from agentd.core.turn import SessionKind
 from agentd.interfaces.mcp.catalogue import CatalogueEntry, Definition
 from agentd.interfaces.mcp.link import Fill, ServerFault
@@ -118,10 +118,6 @@ class McpTool:
             return FormAnswer(FormAction.ACCEPT, content)
 
         return fill
-
-    async def settle(self, intent: Intent) -> ToolOutput:
-        """Raise ToolFailed: what the call did before the restart is unknown."""
-        raise ToolFailed(f"{self.name} was cut by a restart", cure="Look before you call it again.")
 
     async def _accept(self, call: ToolCall, host: ToolHost) -> None:
         """Ask the owner about a changed definition before the call. Raises ToolFailed if he does

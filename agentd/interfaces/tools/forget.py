@@ -14,7 +14,7 @@ from agentd.core.errors import NotFound, ToolFailed
 from agentd.core.fact import Fact
 from agentd.core.ports import FactService, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
-from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
+from agentd.core.tool import Approval, ToolCall, ToolOutput
 from agentd.core.turn import SessionKind
 from agentd.interfaces.tools.fence import OutsideNames, places_output
 
@@ -75,10 +75,6 @@ class Forget:
         except NotFound:
             return ToolOutput("It was forgotten already.")
         return await places_output(self._names, report.in_words(len(named)), report.named)
-
-    async def settle(self, intent: Intent) -> ToolOutput:
-        """Raise ToolFailed; never called, since an interrupted erasure continues by itself."""
-        raise ToolFailed("forgetting was cut by a restart", cure="Do it again.")
 
 
 def _which(facts: Sequence[Fact]) -> ToolOutput:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agentd.core.errors import GraphError, ToolFailed
+from agentd.core.errors import GraphError
 from agentd.core.ports import ToolHost
 from agentd.core.prompt import Effect, ToolSpec
-from agentd.core.tool import Intent, ToolCall, ToolOutput
+from agentd.core.tool import ToolCall, ToolOutput
 from agentd.interfaces.tools.fence import in_backticks
 from agentd.memory.graph.service import GraphService
 
@@ -44,7 +44,3 @@ class GraphRecall:
         for name, said in found.tellers.items():
             told += f"\n(Not the user's word, but that of {name}: {'; '.join(said)})"
         return ToolOutput(in_backticks(told), tainted=found.is_foreign)
-
-    async def settle(self, intent: Intent) -> ToolOutput:
-        """Raise ToolFailed; never called, since a question has no effect."""
-        raise ToolFailed("the question was cut by a restart", cure="Ask again.")

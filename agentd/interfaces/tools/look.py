@@ -11,7 +11,7 @@ from agentd.core.checklist import LOOK, parse
 from agentd.core.errors import ToolFailed, WorkspaceError
 from agentd.core.ports import Tool, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
-from agentd.core.tool import Intent, ToolCall, ToolOutput
+from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.turn import Origin, TurnRequest
 from agentd.core.workspace import FileView
 from agentd.interfaces.tools.fence import in_backticks, printable
@@ -59,10 +59,6 @@ class LookTool:
                 cure=f"Name one of these by its words:\n{in_backticks(entries)}",
             )
         return ToolOutput("It is looked at after this, alone. Leave it out of your reply.")
-
-    async def settle(self, intent: Intent) -> ToolOutput:
-        """Raise ToolFailed; never called, since the tool only reads."""
-        raise ToolFailed("a look was cut by a restart", cure="Name the entry again.")
 
 
 class LookSource:

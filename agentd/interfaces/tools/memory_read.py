@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from agentd.core.errors import FileMissing, NotFound, ToolFailed
+from agentd.core.errors import FileMissing, NotFound
 from agentd.core.ports import Recall, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
-from agentd.core.tool import Intent, ToolCall, ToolOutput
+from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.workspace import FileView, Reader
 from agentd.interfaces.tools.fence import in_backticks, lines_heading, places_output
 
@@ -53,10 +53,6 @@ class MemoryRead:
         text = "\n".join(page.lines)
         outside = await self._recall.is_outside(view.path, first, page.last, text)
         return await places_output(self._recall, page.told, [view.path], outside=outside)
-
-    async def settle(self, intent: Intent) -> ToolOutput:
-        """Raise ToolFailed; never called, since reading has no effect."""
-        raise ToolFailed("a read was cut by a restart", cure="Read again.")
 
 
 class _Page(Struct, frozen=True):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentd.core.errors import ToolFailed
 from agentd.core.ports import Recall, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.search import Chunk, EmptyReason, Hit, SearchQuery, SearchShortfall, Source
-from agentd.core.tool import Intent, ToolCall, ToolOutput
+from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.workspace import Reader
 from agentd.interfaces.tools.fence import in_backticks, lines_heading, places_output
 
@@ -108,10 +107,6 @@ class MemorySearch:
         return await self._recall.is_outside(
             chunk.path, chunk.start_line, chunk.end_line, chunk.text
         )
-
-    async def settle(self, intent: Intent) -> ToolOutput:
-        """Raise ToolFailed; never called, since searching has no effect."""
-        raise ToolFailed("a search was cut by a restart", cure="Search again.")
 
 
 def _query(given: Mapping[str, Any]) -> SearchQuery:

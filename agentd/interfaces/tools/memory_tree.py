@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from agentd.core.errors import ToolFailed
 from agentd.core.ports import NoteReader, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
-from agentd.core.tool import Intent, ToolCall, ToolOutput
+from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.workspace import Reader
 from agentd.interfaces.tools.fence import in_backticks, places_output
 
@@ -46,7 +45,3 @@ class MemoryTree:
         more = f"\n[{len(entries) - _MOST} more entries]" if len(entries) > _MOST else ""
         text = in_backticks("\n".join(lines)) + more
         return await places_output(self._workspace, text, [entry.path for entry in entries[:_MOST]])
-
-    async def settle(self, intent: Intent) -> ToolOutput:
-        """Raise ToolFailed; never called, since listing has no effect."""
-        raise ToolFailed("a listing was cut by a restart", cure="List again.")

@@ -10,7 +10,7 @@ from agentd.core.alert import AlertSeverity, Recipients, alert_digest
 from agentd.core.errors import ToolFailed
 from agentd.core.ports import Outbox, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
-from agentd.core.tool import Intent, ToolCall, ToolOutput
+from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.turn import Origin, SessionKind
 from agentd.interfaces.tools.fence import printable
 
@@ -69,7 +69,3 @@ class Notify:
             return ToolOutput(text, is_repetition=True)
         self._wake()
         return ToolOutput("It is stored and on its way.")
-
-    async def settle(self, intent: Intent) -> ToolOutput:
-        """Raise ToolFailed; never called, since an alert that is put twice is stored once."""
-        raise ToolFailed("an alert was cut by a restart", cure="Send it again.")

@@ -15,7 +15,7 @@ from agentd.core.errors import ToolFailed
 from agentd.core.fact import OperationResult, Refusal
 from agentd.core.ports import FactService, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
-from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
+from agentd.core.tool import Approval, ToolCall, ToolOutput
 from agentd.core.turn import SessionKind
 from agentd.interfaces.tools.fence import printable
 
@@ -71,10 +71,6 @@ class Remember:
         replaces = [str(fact_id) for fact_id in call.input.get("replaces", ())]
         learned = await self._facts.remember(text, call.session, quote, replaces)
         return answer(learned) if learned else await self._ask_and_keep(text, call, host)
-
-    async def settle(self, intent: Intent) -> ToolOutput:
-        """Raise ToolFailed; never called, since a repeated call finds its fact."""
-        raise ToolFailed("remembering was cut by a restart", cure="Do it again.")
 
     async def _alone(self, call: ToolCall, quote: str) -> ToolOutput:
         """Keep facts of the quoted user message only: text from outside may have chosen the call

@@ -19,7 +19,7 @@ from agentd.core.errors import NotFound, ToolFailed
 from agentd.core.job import Job, JobRequest, NewJob, schedule_options
 from agentd.core.ports import Clock, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
-from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
+from agentd.core.tool import Approval, ToolCall, ToolOutput
 from agentd.core.turn import SessionKind
 from agentd.interfaces.tools.fence import printable
 
@@ -79,10 +79,6 @@ class ScheduleCreate:
             return ToolOutput("The user did not allow this job.", is_error=True)
         return self._scheduled(await self._agenda.add(job, first, key=key))
 
-    async def settle(self, intent: Intent) -> ToolOutput:
-        """Raise ToolFailed; never called, since a repeated call finds its job."""
-        raise ToolFailed("scheduling was cut by a restart", cure="Do it again.")
-
     def _scheduled(self, job: Job) -> ToolOutput:
         due = "never" if job.next_due is None else _local(job.next_due, self._clock.zone)
         return ToolOutput(f"Job {job.id} is scheduled; next: {due}.")
@@ -107,10 +103,6 @@ class ScheduleList:
             for job in await self._agenda.jobs()
         ]
         return ToolOutput("\n".join(lines) or "No jobs are scheduled.")
-
-    async def settle(self, intent: Intent) -> ToolOutput:
-        """Raise ToolFailed; never called, since listing has no effect."""
-        raise ToolFailed("listing was cut by a restart", cure="List again.")
 
 
 class ScheduleCancel:
@@ -141,10 +133,6 @@ class ScheduleCancel:
         except NotFound:
             return ToolOutput(f"There is no job {job_id} (any more).")
         return ToolOutput(f"Job {job_id} is cancelled.")
-
-    async def settle(self, intent: Intent) -> ToolOutput:
-        """Raise ToolFailed; never called, since cancelling may be repeated."""
-        raise ToolFailed("cancelling was cut by a restart", cure="Cancel again.")
 
 
 def _permit(call: ToolCall, what: str, *, silent: bool = False) -> None:

@@ -13,7 +13,7 @@ from agentd.core.message import JsonObject
 from agentd.core.ports import Tool, ToolHost
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.text import shorten
-from agentd.core.tool import Intent, ToolCall, ToolOutput
+from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.turn import Origin, SessionKind, TurnRequest
 from agentd.interfaces.tools.fence import in_backticks
 from agentd.interfaces.web.web_faults import WebFault
@@ -63,10 +63,6 @@ class WebFetch:
             return _failure(call.name, fault)
         return _output(call.name, text, self._most)
 
-    async def settle(self, intent: Intent) -> ToolOutput:
-        """Raise ToolFailed; never called, since the tool only reads."""
-        raise ToolFailed("a page was cut by a restart", cure="Read it again.")
-
 
 class WebSearch:
     """The tool `web_search`: asks the configured search service."""
@@ -93,10 +89,6 @@ class WebSearch:
         except WebFault as fault:
             return _failure(call.name, fault)
         return _output(call.name, text, self._most)
-
-    async def settle(self, intent: Intent) -> ToolOutput:
-        """Raise ToolFailed; never called, since the tool only reads."""
-        raise ToolFailed("a search was cut by a restart", cure="Search again.")
 
 
 class WebSource:
