@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 
 from agentd.core.spans import Span
 from agentd.core.text import UNSPACED, at_first_use
+from agentd.memory.facts.letters import clusters, fold_cluster, is_of_word
 
 _ASCII_MARKS = str.maketrans('"`', "''")
 _UNSPACED = at_first_use(f"[{UNSPACED}]")
@@ -182,8 +183,8 @@ class _Folded:
         letters: list[str] = []
         self._starts, self._ends = array("L"), array("L")
         # In ASCII each character is a cluster, except a two-character line end.
-        clusters = enumerate(text) if text.isascii() else _clusters(text)
-        for start, cluster in clusters:
+        parts = enumerate(text) if text.isascii() else clusters(text)
+        for start, cluster in parts:
             for letter in _comparable(cluster):
                 if letter == " " and (not letters or letters[-1] == " "):
                     continue
@@ -221,17 +222,9 @@ class _Folded:
         return all(_is_of_word(c) and not _UNSPACED().match(c) for c in sides)
 
 
-def _clusters(text: str) -> Iterator[tuple[int, str]]:
-    from agentd.memory.facts.letters import clusters
-
-    return clusters(text)
-
-
 def _is_of_word(letter: str) -> bool:
     if letter.isascii():
         return letter.isalnum()
-    from agentd.memory.facts.letters import is_of_word
-
     return is_of_word(letter)
 
 
@@ -241,8 +234,6 @@ def _without_kinds(cluster: str) -> str:
     """
     if cluster.isascii():
         return cluster.translate(_ASCII_MARKS)
-    from agentd.memory.facts.letters import fold_cluster
-
     return fold_cluster(cluster)
 
 
