@@ -9,8 +9,9 @@ Every question becomes a list of candidates with their features
 (`agentd.memory.index.ranking.structured`), of which some answer it. A listwise softmax gives those
 the probability. A logistic curve over the best scores is the certainty. Two logistic regressions
 over the questions' vectors tell their kind (`agentd.memory.index.ranking.kinds`), and one over the
-evidence of a search how likely there is an answer. What is too far from a question to be about it
-is told by homes of few texts (`benchmarks.homes`). Each author's collections count the same.
+evidence of a search how likely there is an answer, together with what is too far from a question to
+be about it. Both see homes of few texts (`benchmarks.homes`), too. Each author's collections count
+the same.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from pprint import pformat
@@ -33,10 +35,10 @@ from agentd.memory.index.ranking import confidence, structured
 from agentd.memory.index.ranking.fusion import FITTED, Weights
 from agentd.memory.index.ranking.kinds import (
     FILE,
+    MOST,
     PARTS,
     KindClassifiers,
     about,
-    has_answer,
     kinds_of,
     read_kinds,
 )
@@ -59,14 +61,15 @@ RATE = 0.05
 SHRINK = 3e-3  # of the squared weights, of features of one standard deviation
 LOOSE, TIGHT = 1 / 3, 3.0  # of those of the kinds, and of the confidence
 FOLDS = 5
+# What tells whether there is an answer, by what is known of a query.
+EVIDENCE = {
+    "kind": ("best", "chance", "kind"),
+    "both": ("best", "cover", "apart"),
+    "keywords": ("best", "cover"),
+}
 HOMES = 60  # of each size and author
-# One of so many counts where the kind of a question is known: fewer than the near misses that
-# authors wrote, as topics that nobody spoke of look like answers that share no word with the
-# question.
-FEW = 40
-FARTHEST = 0.02  # of the questions with an answer have nothing nearer in their home than it
-USUAL = 0.8  # of the questions of a user have an answer
-STEEPEST = 200  # slope of a curve
+USUAL = 0.7  # of the questions in a home have an answer
+START = (20.0, 0.25)  # of the fit: slope and cosine of `about`
 _BATCH = 64
 
 
@@ -78,6 +81,7 @@ class Listed(Struct, frozen=True):
     cosines: Floats
     vector: Floats | None
     question: Question
+    texts: int
 
 
 class Fit(Struct, frozen=True):
@@ -125,23 +129,22 @@ def fitted(some: Sequence[Indexed], words: Sequence[Indexed]) -> Fit:
         for name, listed in (("both", both), ("keywords", alone))
     }
     asked = [one for each in both for one in each if one.vector is not None]
-    vectors = np.stack([one.vector for one in asked])
+    vectors = np.stack([one.vector for one in asked if one.vector is not None])
     small, plain = (_in_homes(each) for each in (some, words))
     near, by_words = ([one for each in homes.values() for one in each] for homes in (small, plain))
     asks_state = np.array([one.question.asks_state for one in asked])
     state = _curve(vectors, asks_state, LOOSE)
     answerable = _curve(vectors, _truth(asked), 1 / LOOSE)
-    few = near[::FEW]
     told = _kinds_unseen(vectors, _truth(asked))
-    told += [has_answer(answerable, one.vector) for one in few if one.vector is not None]
-    alike = [*asked, *few]
+    alike, far = _with_kind(some, both, told, small, tables["both"])
     sure = {
-        "kind": _confidence(_evidence(alike, tables["both"], told), _truth(alike)),
-        "both": _confidence(_evidence(near, tables["both"]), _truth(near)),
-        "keywords": _confidence(_evidence(by_words, tables["keywords"]), _truth(by_words)),
+        "kind": alike,
+        "both": _confidence(_evidence(near, tables["both"]), _truth(near), "both"),
+        "keywords": _confidence(
+            _evidence(by_words, tables["keywords"]), _truth(by_words), "keywords"
+        ),
     }
-    weights = Weights(tables, curves, sure)
-    return Fit(weights, KindClassifiers(state, answerable, _far(small, weights, answerable)))
+    return Fit(Weights(tables, curves, sure), KindClassifiers(state, answerable, far))
 
 
 def _in_homes(some: Sequence[Indexed]) -> dict[str, list[Listed]]:
@@ -154,28 +157,79 @@ def _in_homes(some: Sequence[Indexed]) -> dict[str, list[Listed]]:
     return found
 
 
-def _far(homes: Mapping[str, Sequence[Listed]], weights: Weights, answerable: Floats) -> Floats:
-    """From which cosine on the nearest text is too far to be surely about a question, and the slope
-    of `about` below, the likeliest one beside all other evidence.
+def _with_kind(
+    some: Sequence[Indexed],
+    listed: Sequence[Sequence[Listed]],
+    told: Sequence[float],
+    homes: Mapping[str, Sequence[Listed]],
+    table: Mapping[str, float],
+) -> tuple[tuple[float, dict[str, float]], Floats]:
+    """The bias and weights of the evidence where the kinds of questions are `told`, and from which
+    cosine on the nearest text is too far to be surely about a question with the slope of `about`
+    below: fitted together, as each is a factor of the confidence.
+
+    Whatever is asked in a home was written as a question with an answer, so there its kind says
+    nothing, and is left out. An author's homes count as much as the questions about all that he
+    wrote, of which those with an answer and those without count the same.
     """
-    least = np.mean(
+    authors = [one.of.author for one, each in zip(some, listed, strict=True) for _ in each]
+    own = [one for each in listed for one in each]
+    few = [(author, one) for author, each in homes.items() for one in each]
+    every = [*own, *(one for _, one in few)]
+    found = _evidence(every, table, [*told, *(0.0 for _ in few)])
+    right = _truth(every)
+    groups = [(author, False) for author in authors] + [(author, True) for author, _ in few]
+    counts = np.array(
         [
-            np.quantile([one.cosines.max() for one in each if one.question.needed], FARTHEST)
-            for each in homes.values()
+            (USUAL if yes else 1 - USUAL) if few_texts else 0.5
+            for (_, few_texts), yes in zip(groups, right, strict=True)
         ]
     )
-    some = [one for each in homes.values() for one in each]
-    told = [has_answer(answerable, one.vector) for one in some if one.vector is not None]
-    found = _evidence(some, weights.structured["both"], told)
-    sure = np.array([confidence.answer_probability(each, weights) for each in found])
-    nearest = np.array([one.cosines.max() for one in some], np.float64)
-    right = _truth(some)
-    counts = np.where(right, USUAL / (1 - USUAL), 1.0)
-    likely = []
-    for slope in range(STEEPEST):
-        told_right = np.clip(sure * about(nearest, least, slope), 1e-6, 1 - 1e-6)
-        likely.append((counts * np.log(np.where(right, told_right, 1 - told_right))).sum())
-    return np.array([round(float(least), 3), int(np.argmax(likely))], np.float32)
+    keys = [(*group, bool(yes)) for group, yes in zip(groups, right, strict=True)]
+    sizes = Counter(keys)
+    counts /= np.array([sizes[key] for key in keys])
+    nearest = np.array([one.cosines.max() for one in every], np.float64)
+    names = EVIDENCE["kind"]
+    values = np.array([[one[name] for name in names] for one in found])
+    *weights, bias, slope, least = _curve_and_about(values, nearest, right, counts / counts.sum())
+    rounded = {n: round(float(weight), 2) for n, weight in zip(names, weights, strict=True)}
+    far = np.array([round(float(least), 3), round(float(slope), 1)], np.float32)
+    return (round(float(bias), 2), rounded), far
+
+
+def _curve_and_about(
+    values: NDArray[np.float64],
+    nearest: NDArray[np.float64],
+    right: NDArray[np.bool_],
+    counts: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Slopes and bias of a logistic curve, then slope and cosine of `about`, that make their
+    product likeliest (Adam, full batches).
+    """
+    spread = values.std(axis=0) + 1e-6
+    sides = np.hstack([values / spread, np.ones((len(values), 1))])
+    width = sides.shape[1]
+    scale = np.array([*(1.0 for _ in range(width)), START[0], 0.1])
+    found = np.array([*(0.0 for _ in range(width)), *START]) / scale
+    shrink = np.array([*(SHRINK for _ in range(width - 1)), 0.0])
+    mean, square = np.zeros(width + 2), np.zeros(width + 2)
+    for step in range(1, 2 * STEPS + 1):
+        slope, least = found[width:] * scale[width:]
+        curve = 1 / (1 + np.exp(-np.clip(sides @ found[:width], -30, 30)))
+        near = about(nearest, least, slope)
+        product = np.clip(curve * near, 1e-6, 1 - 1e-6)
+        rise = counts * np.where(right, -1 / product, 1 / (1 - product)) * product
+        bend = rise * np.where(near < 1, 1 - near / 2, 0.0)
+        down = [
+            *(sides.T @ (rise * (1 - curve)) + 2 * shrink * found[:width]),
+            (bend * (nearest - least)).sum() * scale[width],
+            -(bend * slope).sum() * scale[width + 1],
+        ]
+        mean = 0.9 * mean + 0.1 * np.array(down)
+        square = 0.99 * square + 0.01 * np.array(down) ** 2
+        size = np.sqrt(square / (1 - 0.99**step)) + 1e-9
+        found = found - RATE / 2 * (mean / (1 - 0.9**step)) / size
+    return np.asarray(found * scale / [*spread, 1.0, 1.0, 1.0], np.float64)
 
 
 def _truth(some: Sequence[Listed]) -> NDArray[np.bool_]:
@@ -200,7 +254,8 @@ def _of(
 ) -> Listed:
     options = SearchOptions(today=asked.today)
     slots, columns, cosines = searcher.features(asked.text, vector, options)
-    return Listed(columns, np.isin(slots, list(answers)), cosines, vector, asked)
+    right = np.isin(slots, list(answers))
+    return Listed(columns, right, cosines, vector, asked, len(searcher))
 
 
 def _by_author(
@@ -266,6 +321,7 @@ def _evidence(
             structured.score(one.columns, table),
             one.cosines if len(one.cosines) else None,
             one.columns["cover"],
+            one.texts,
             kind,
         )
         for one, kind in zip(some, told, strict=True)
@@ -273,11 +329,11 @@ def _evidence(
 
 
 def _confidence(
-    some: Sequence[Mapping[str, float]], right: NDArray[np.bool_]
+    some: Sequence[Mapping[str, float]], right: NDArray[np.bool_], known: str
 ) -> tuple[float, dict[str, float]]:
-    names = list(some[0])
+    names = EVIDENCE[known]
     values = np.array([[one[name] for name in names] for one in some])
-    *weights, bias = _curve(values, right, TIGHT, balanced=False)
+    *weights, bias = _curve(values, right, TIGHT)
     return round(float(bias), 2), {
         n: round(float(w), 2) for n, w in zip(names, weights, strict=True)
     }
@@ -290,22 +346,14 @@ def _kinds_unseen(vectors: Floats, right: NDArray[np.bool_]) -> list[float]:
         out = np.arange(len(right)) % FOLDS == fold
         weights = _curve(vectors[~out], right[~out], 1 / LOOSE)
         told[out] = vectors[out] @ weights[:-1] + weights[-1]
-    return told.tolist()
+    return [max(-MOST, min(MOST, float(one))) for one in told]
 
 
-def _curve(
-    values: NDArray[np.floating], right: NDArray[np.bool_], shrink: float, *, balanced: bool = True
-) -> Floats:
-    """Slopes and, last, the bias of a logistic curve (Newton); `balanced`: both outcomes count the
-    same.
-    """
+def _curve(values: NDArray[np.floating], right: NDArray[np.bool_], shrink: float) -> Floats:
+    """Slopes and, last, the bias of a logistic curve (Newton); both outcomes count the same."""
     sides = np.hstack([values, np.ones((len(values), 1))]).astype(np.float64)
     right = right.astype(np.bool_)
-    counts = np.ones(len(right))
-    if balanced:
-        counts = np.where(right, 0.5 / max(right.sum(), 1), 0.5 / max((~right).sum(), 1)) * len(
-            right
-        )
+    counts = np.where(right, 0.5 / max(right.sum(), 1), 0.5 / max((~right).sum(), 1)) * len(right)
     ridge = np.full(sides.shape[1], shrink)
     ridge[-1] = 1e-6
     curve = np.zeros(sides.shape[1])

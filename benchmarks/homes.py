@@ -2,7 +2,8 @@
 
 Authors write their questions for all that they wrote. Most people have written little, and ask all
 the same; so texts are drawn from each collection, by chance or in a row, with the answer of one of
-its questions among them, or without it, and with a question of another author in place of it.
+its questions among them, and that question is asked, one whose answer is not among them, and one of another
+author.
 """
 
 from __future__ import annotations
@@ -19,11 +20,9 @@ from benchmarks.collections import Collection, Question
 
 Floats = NDArray[np.float32]
 
-SIZES = (2, 5, 12, 40, 150, 600)
-ANSWERED = 0.5  # of the questions
-FOREIGN = 0.5  # of the others: those of another author
+SIZES = (3, 10, 30, 100, 300)
 IN_A_ROW = 0.5  # of the homes; the texts of the others are drawn one by one
-TRIES = 3  # for each home that is wanted: some questions have too long answers, or no text is left
+TRIES = 3  # for each home that is wanted: some questions have too long answers
 
 
 class Indexed(Struct, frozen=True):
@@ -38,7 +37,7 @@ class Indexed(Struct, frozen=True):
 
 class Home(Struct, frozen=True):
     """`size` texts, searched for a question; `question.needed` is empty where they do not answer
-    it.
+    it. `foreign`: another author wrote the question.
     """
 
     author: str
@@ -47,11 +46,12 @@ class Home(Struct, frozen=True):
     question: Question
     vector: Floats | None
     answers: Sequence[int]  # which of the texts
+    foreign: bool
 
 
 def drawn(some: Sequence[Indexed], each: int, seed: int = 7) -> Iterator[Home]:
-    """`each` homes, or somewhat fewer, of every size and author; the same ones for the same
-    `seed`.
+    """`each` homes, or somewhat fewer, of every size and author, once for each of its three
+    questions; the same ones for the same `seed`.
     """
     random = np.random.default_rng(seed)
     for author in dict.fromkeys(one.of.author for one in some):
@@ -61,38 +61,55 @@ def drawn(some: Sequence[Indexed], each: int, seed: int = 7) -> Iterator[Home]:
             large = [one for one in own if len(one.of.chunks) > size]
             made = 0
             for _ in range(TRIES * each if large else 0):
-                home = _home(large[random.integers(len(large))], others, size, random)
-                if home is not None:
-                    yield home
-                    made += 1
+                asked = list(_homes(large[random.integers(len(large))], others, size, random))
+                yield from asked
+                made += bool(asked)
                 if made == each:
                     break
 
 
-def _home(
+def _homes(
     one: Indexed, others: Sequence[Indexed], size: int, random: np.random.Generator
-) -> Home | None:
-    """A home of texts of this collection; None where chance made none."""
-    answered = random.random() < ANSWERED
-    foreign = bool(others) and not answered and random.random() < FOREIGN
-    source = others[random.integers(len(others))] if foreign else one
-    number = random.integers(len(source.of.questions))
-    asked, vector = source.of.questions[number], source.vectors[number]
-    if not asked.needed:
-        return None
-    answers = [] if foreign else sorted({n for p in asked.needed for n in source.of.holding(p)})
-    if len(answers) > size:
-        return None
+) -> Iterator[Home]:
+    """Texts of this collection, once for each question; nothing where chance chose one whose answer
+    is too long.
+    """
+    asked = int(random.integers(len(one.of.questions)))
+    answers = _answers(one, asked)
+    if not 0 < len(answers) <= size:
+        return
     rest = np.setdiff1d(np.arange(len(one.of.chunks)), answers)
-    chosen = _some(rest, size - (len(answers) if answered else 0), random)
-    if answered:
-        chosen = np.concatenate([chosen, answers])
-    if not len(chosen):
-        return None
-    chosen = np.sort(chosen).astype(np.int64)
-    question = asked if answered else replace(asked, needed=())
-    within = np.flatnonzero(np.isin(chosen, answers)).tolist()
-    return Home(one.of.author, size, _searcher(one, chosen), question, vector, within)
+    chosen = np.sort(np.concatenate([_some(rest, size - len(answers), random), answers]))
+    chosen = chosen.astype(np.int64)
+    searcher = _searcher(one, chosen)
+
+    def home(source: Indexed, number: int, *, answered: bool) -> Home:
+        question, vector = source.of.questions[number], source.vectors[number]
+        within = np.flatnonzero(np.isin(chosen, answers)).tolist() if answered else []
+        question = question if answered else replace(question, needed=())
+        foreign = source is not one
+        return Home(one.of.author, size, searcher, question, vector, within, foreign)
+
+    yield home(one, asked, answered=True)
+    others_own = random.permutation(len(one.of.questions)).tolist()
+    lacking = next((number for number in others_own if _lacks(one, number, chosen)), None)
+    if lacking is not None:
+        yield home(one, lacking, answered=False)
+    if others:
+        source = others[random.integers(len(others))]
+        yield home(source, int(random.integers(len(source.of.questions))), answered=False)
+
+
+def _answers(one: Indexed, number: int) -> list[int]:
+    """Which texts of the collection answer a question."""
+    needed = one.of.questions[number].needed
+    return sorted({at for places in needed for at in one.of.holding(places)})
+
+
+def _lacks(one: Indexed, number: int, chosen: NDArray[np.int64]) -> bool:
+    """Whether a question has answers, and none of them is among these texts."""
+    answers = _answers(one, number)
+    return bool(answers) and not np.isin(answers, chosen).any()
 
 
 def _some(rest: NDArray[np.int64], count: int, random: np.random.Generator) -> NDArray[np.int64]:

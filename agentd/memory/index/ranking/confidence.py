@@ -28,16 +28,21 @@ def certainty(structured: Floats, curve: tuple[float, float]) -> Floats:
 
 
 def evidence(
-    structured: Floats, cosines: Floats | None, cover: Floats, kind: float | None
+    structured: Floats, cosines: Floats | None, cover: Floats, texts: int, kind: float | None
 ) -> dict[str, float]:
     """Return the features that tell a query with an answer from one without, by the names of their
-    weights: the best score, how far the nearest text stands out from the tenth, the widest cover,
-    and `kind`, the log-odds that a question like this has an answer here (None if not known).
+    weights: the best score, the widest cover, `chance`, how far the nearest text stands out from
+    the tenth, and `kind`, the log-odds that a question like this has an answer (None if not known).
 
-    All but `kind` compare texts with each other, and the best of a few texts always stands out;
-    `KindClassifiers.about` judges how near the nearest is absolutely.
+    The best of many scores is high by chance, and grows with the logarithm of their number; so
+    `chance` is that of the number of `texts` that were searched. `KindClassifiers.about` judges how
+    near the nearest text is absolutely.
     """
-    found = {"best": float(structured.max()), "cover": float(cover.max())}
+    found = {
+        "best": float(structured.max()),
+        "cover": float(cover.max()),
+        "chance": math.log(max(texts, 1)),
+    }
     if cosines is not None:
         nearest = np.sort(cosines)[::-1][:DEPTH]
         found["apart"] = float(nearest[0] - nearest[-1])

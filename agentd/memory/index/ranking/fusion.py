@@ -40,9 +40,9 @@ FITTED = Weights(
     },
     certainty={"both": (-2.24, 0.32), "keywords": (-2.85, 0.33)},
     confidence={
-        "kind": (-0.61, {"best": 0.49, "cover": 0.19, "apart": -0.42, "kind": 1.68}),
-        "both": (-1.79, {"best": 0.07, "cover": 2.26, "apart": 4.92}),
-        "keywords": (-1.56, {"best": 0.19, "cover": 2.08}),
+        "kind": (2.19, {"best": 0.34, "chance": -0.49, "kind": 1.78}),
+        "both": (-2.62, {"best": 0.2, "cover": 2.4, "apart": 6.73}),
+        "keywords": (-2.44, {"best": 0.25, "cover": 2.94}),
     },
 )  # fmt: skip
 

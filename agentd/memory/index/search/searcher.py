@@ -214,14 +214,15 @@ class Searcher:
         """Return the probability that any candidate answers."""
         cover, cosines = found.partial["cover"], found.partial.get("vector")
         near = None if cosines is None else cosines[np.isfinite(cosines)]
+        texts = int(self.corpus.allowed(asked.options.sources).sum())
         if near is None or asked.vector is None or not len(near):
-            told = confidence.evidence(structure, None, cover, None)
+            told = confidence.evidence(structure, None, cover, texts, None)
             return confidence.answer_probability(told, self.weights)
         if self.kinds is None:
-            told = confidence.evidence(structure, near, cover, None)
+            told = confidence.evidence(structure, near, cover, texts, None)
             return confidence.answer_probability(told, self.weights)
         kind = self.kinds.has_answer(asked.vector)
-        told = confidence.evidence(structure, near, cover, kind)
+        told = confidence.evidence(structure, near, cover, texts, kind)
         return confidence.answer_probability(told, self.weights) * self.kinds.about(
             float(near.max())
         )
