@@ -121,6 +121,7 @@ class Visit:
         self.progress = asyncio.Event()
         self._reader, self._writer = streams
         self._has_finished = False
+        self._held: list[bytes] | None = None  # frames that wait for the end of a burst
         self._chance = random.Random(seed)
         self._rest = b""
         self._taken_back: set[str] = set()
@@ -143,6 +144,7 @@ class Visit:
         # Of a burst nothing may be allowed, and then there is nothing to cut.
         most = min(len(data), self._chance.choice((0, 0, 1, 3)))
         cuts = sorted(self._chance.sample(range(len(data)), most))
+        self._held = []  # a frame between two parts would cut a line in two
         try:
             for start, end in zip((0, *cuts), (*cuts, len(data)), strict=True):
                 self._writer.write(data[start:end])
@@ -151,6 +153,9 @@ class Visit:
                     await asyncio.sleep(0)
         except OSError:
             pass  # it has closed: whether it may have, the judge says
+        held, self._held = self._held, None
+        if data.endswith(b"\n"):
+            self._writer.writelines(held)
 
     def finish(self) -> None:
         """Send no more, and read on: questions that come then stay without an answer."""
@@ -193,7 +198,11 @@ class Visit:
     def _send(self, frame: Json) -> None:
         if self._has_finished:
             return
-        self._writer.write(json.dumps({"jsonrpc": "2.0", **frame}).encode() + b"\n")
+        line = json.dumps({"jsonrpc": "2.0", **frame}).encode() + b"\n"
+        if self._held is not None:
+            self._held.append(line)
+        else:
+            self._writer.write(line)
 
 
 class Campaign:
