@@ -422,7 +422,7 @@ async def test_a_broken_answer_is_a_named_error_and_nothing_else(hello, stream, 
 
 
 # At every byte; in everyday tests at every seventh, which is in each event many times.
-STEPS = [pytest.param(1, marks=pytest.mark.torture), 7]
+STEPS = [pytest.param(1, marks=[pytest.mark.torture, pytest.mark.timeout(1200)]), 7]
 
 
 @pytest.mark.parametrize("step", STEPS)
