@@ -30,7 +30,7 @@ LONGEST = 64 * 1024
 # Bytes that a daemon may grow by. What it keeps of its sessions is bounded, but the bound is reached
 # only after some 60,000 frames: what few frames leave is mostly that, and what many leave is not.
 FEW_GROWTH = 20 << 20
-MANY_GROWTH = 10 << 20
+MANY_GROWTH = 16 << 20
 CONFIG = f"""
 [agent]
 timezone = "UTC"
