@@ -81,7 +81,10 @@ class Campaign:
         await self._client.call("session/prompt", params)
 
     def _whole(self, first: int) -> list[Said]:
-        answers = [said(self._service.wire, sent.data) for sent in self._service.served[first:]]
+        answers = [
+            said(self._service.wire, sent.data, ended=sent.end in ("", "end"))
+            for sent in self._service.served[first:]
+        ]
         return [answer for answer in answers if answer is not None]
 
     async def _look_at_what_is_kept(self) -> None:

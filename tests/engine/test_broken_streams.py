@@ -155,7 +155,7 @@ class Judge:
         return list(await self.world.store.rows(key)) if await self.world.store.exists(key) else []
 
     def _read(self, sent: Broken) -> Said | None:
-        return said(self.service.wire, sent.data)
+        return said(self.service.wire, sent.data, ended=sent.end in ("", "end"))
 
 
 def _calls(row: Any) -> tuple[tuple[str, str], ...]:

@@ -14,17 +14,23 @@ COVER = np.array([0.9, 0.2, 0.0], np.float32)
 
 
 def test_better_evidence_makes_an_answer_likelier():
-    weak = confidence.evidence(SCORES / 4, None, COVER / 4, None)
-    assert confidence.answer_probability(confidence.evidence(SCORES, None, COVER, None), FITTED) > (
-        confidence.answer_probability(weak, FITTED)
-    )
+    weak = confidence.evidence(SCORES / 4, None, COVER / 4, 30, None)
+    assert confidence.answer_probability(
+        confidence.evidence(SCORES, None, COVER, 30, None), FITTED
+    ) > (confidence.answer_probability(weak, FITTED))
+
+
+def test_the_same_evidence_from_more_texts_says_less():
+    near = np.array([0.8, 0.3], np.float32)
+    few, many = (confidence.evidence(SCORES, near, COVER, texts, 0.5) for texts in (10, 3_000))
+    assert confidence.answer_probability(few, FITTED) > confidence.answer_probability(many, FITTED)
 
 
 def test_the_weights_follow_what_is_known():
     near = np.array([0.8, 0.3], np.float32)
-    assert confidence.table(confidence.evidence(SCORES, None, COVER, None)) == "keywords"
-    assert confidence.table(confidence.evidence(SCORES, near, COVER, None)) == "both"
-    assert confidence.table(confidence.evidence(SCORES, near, COVER, 0.5)) == "kind"
+    assert confidence.table(confidence.evidence(SCORES, None, COVER, 30, None)) == "keywords"
+    assert confidence.table(confidence.evidence(SCORES, near, COVER, 30, None)) == "both"
+    assert confidence.table(confidence.evidence(SCORES, near, COVER, 30, 0.5)) == "kind"
 
 
 @given(

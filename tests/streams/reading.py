@@ -32,17 +32,22 @@ class Said(Struct, frozen=True):
     cut_short: bool = False
 
 
-def said(wire: str, data: bytes) -> Said | None:
-    """The whole answer that the bytes say, None if they say none."""
+def said(wire: str, data: bytes, *, ended: bool) -> Said | None:
+    """The whole answer that the bytes say, None if they say none. `ended`: the service ended its
+    answer there, and did not break off; then the last event of chat completions, where some servers
+    leave out the blank line, counts if its data is whole JSON.
+    """
     try:
-        events = _events(data)
+        events = _events(data, counts_last=ended and wire == "openai")
         return _message(events) if wire == "anthropic" else _completion(events)
     except (_NotWhole, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         return None
 
 
-def _events(data: bytes) -> Iterator[str]:
+def _events(data: bytes, *, counts_last: bool) -> Iterator[str]:
     """The data of each event that has ended, as the HTML standard reads them."""
+    if counts_last and isinstance(_loaded(data.rpartition(b"data:")[2]), dict):
+        data += b"\n\n"
     found: list[str] = []
     *lines, _ = _LINE.split(data)
     for line in lines:
@@ -52,6 +57,13 @@ def _events(data: bytes) -> Iterator[str]:
             found = []
         elif name == b"data":
             found.append(value.removeprefix(b" ").decode())
+
+
+def _loaded(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
 
 
 def _message(events: Iterator[str]) -> Said:
