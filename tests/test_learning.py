@@ -44,8 +44,11 @@ async def test_a_wrong_item_harms_nothing_but_what_it_is_about_and_can_be_undone
         played = await perform(stage, conversation)
         undone = await take_back(stage, played, model.mistakes)
     assert beyond(played, model.mistakes) == []
-    assert (undone.restored, undone.wrong) == (undone.made, [])
-    assert undone.made > 1
+    # How many messages are read at once, and so what the model errs in, depends on the machine's
+    # speed. A change on which a later one stands cannot be taken back alone, and is refused.
+    assert undone.restored + undone.built_upon == undone.made
+    assert len(undone.wrong) == undone.built_upon
+    assert undone.restored > 1
 
 
 @pytest.mark.torture
