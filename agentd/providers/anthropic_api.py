@@ -53,7 +53,7 @@ class AnthropicApi:
             open_telemetry=False,
             http_client=httpx2.AsyncClient(
                 transport=transport,
-                verify=certificates(),
+                verify=certificates() if transport is None else True,
                 timeout=timeout,
                 limits=httpx2.Limits(max_connections=32, max_keepalive_connections=32),
                 follow_redirects=False,

@@ -110,7 +110,7 @@ class OpenAIApi:
             headers["authorization"] = f"Bearer {secret.reveal()}"
         self._client = httpx.AsyncClient(
             transport=transport,
-            verify=certificates(),
+            verify=certificates() if transport is None else True,
             headers=headers,
             limits=httpx.Limits(max_connections=32, max_keepalive_connections=8),
             follow_redirects=False,
