@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, islice
 from typing import Any
@@ -292,7 +292,7 @@ class Forgetting:
         later.
         """
         async with self._lock:
-            return await self._carry_out(frozenset())
+            return await self._carry_out()
 
     async def preview(
         self, facts: Sequence[Fact], evidence: Mapping[str, Sequence[Evidence]]
@@ -428,9 +428,11 @@ class Forgetting:
             besides += more
         return await self._store.open(), tuple(besides)
 
-    async def _carry_out(self, done: frozenset[str]) -> ErasureReport:
-        """Erase everywhere; the places in `done` only if the erasure has grown since. Raises
-        StorageError.
+    async def _carry_out(
+        self, done: Collection[str] = (), erased: Mapping[int, Erasure] | None = None
+    ) -> ErasureReport:
+        """Erase everywhere; the places in `done` only if there is more to erase than what was
+        `erased` there. Raises StorageError.
         """
         self._is_touched = False
         asking = frozenset(self._asking)
@@ -443,7 +445,7 @@ class Forgetting:
         survey, candidates, left = await self._mark(begun)
         # One that was begun meanwhile is neither narrowed nor marked yet, and has its own turn.
         known = {n: one for n, one in (await self._store.open()).items() if n in begun}
-        is_more, begun = begun != known, known
+        is_more, begun = erased != known, known
         erasure = join_erasures(begun.values())
         places = [one for one in self._places if is_more or one.name not in done]
         counts = await self._visit(places, erasure)
@@ -557,14 +559,15 @@ class Forgetting:
         async with self._lock:
             if not self._left and self._unmarked and self._marker.is_resting:
                 return
-            late = [place for place in self._places if place.name in self._left]
+            late, erased = [one for one in self._places if one.name in self._left], None
             if late:
                 self._is_touched = False
-                await self._visit(late, join_erasures((await self._store.open()).values()))
+                erased = await self._store.open()
+                await self._visit(late, join_erasures(erased.values()))
                 if any(place.name in self._left for place in late):
                     self._rest()
                     return
-            await self._carry_out(frozenset(place.name for place in late))
+            await self._carry_out([place.name for place in late], erased)
 
     def _are_waiting(self) -> bool:
         """Whether all places left only wait for a turn to end."""

@@ -517,6 +517,29 @@ async def test_what_fails_is_told_and_tried_again_and_then_the_others_too(home, 
     assert forgetting.problems() == ()
 
 
+async def test_what_is_begun_while_a_failed_place_is_tried_again_is_erased_there_too(home, clock):
+    erased = []
+
+    async def erase(erasure: Erasure) -> int:
+        erased.append(erasure.sentences)
+        if len(erased) == 1:
+            raise StorageError("no room", cure="make room")
+        if len(erased) == 2:
+            await SqliteErasures(home.db).begin(Erasure(sentences=("Wilhelmine",)))
+        return 1
+
+    await home.say("hello", "hello")
+    forgetting = home.forgetting(None, notes=ForgottenPlace("notes", erase))
+    await forgetting.erase_text("Quastel")
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(forgetting.run())
+        await settled(lambda: clock.sleeping == 1)
+        await clock.advance(5)
+        await settled(lambda: not forgetting._is_due)
+        running.cancel()
+    assert erased == [("Quastel",), ("Quastel",), ("Quastel", "Wilhelmine")]
+
+
 async def test_a_text_goes_with_its_whole_sentences(home):
     await plant(home)
     report = await home.forgetting(None).erase_text("hamster is called quastel")
